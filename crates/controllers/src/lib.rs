@@ -1,0 +1,1 @@
+//! Reconcilers of the core kinds.

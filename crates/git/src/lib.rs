@@ -1,0 +1,1 @@
+//! Repositories, trees, refs by compare-and-swap; knows no kinds.

@@ -1,0 +1,20 @@
+//! The words of Tidegate as types: objects, keys, versions, selectors,
+//! events, kinds and their schemas. Pure data and pure functions.
+//!
+//! Invariant: nothing in this crate performs IO or knows an async runtime.
+
+mod encoded;
+mod event;
+mod field_error;
+mod key;
+mod labels;
+mod object;
+mod version;
+
+pub use encoded::EncodedObject;
+pub use event::EventType;
+pub use field_error::{FieldError, FieldErrorReason};
+pub use key::{GroupResource, GroupVersionKind, ObjectKey};
+pub use labels::Labels;
+pub use object::Object;
+pub use version::{InvalidVersion, ResourceVersion};

@@ -1,0 +1,1 @@
+//! List-then-watch, cache, work queue, checkpoints, leases.
