@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 /// Sorted pairs, shared; the empty set allocates nothing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Labels(Option<Arc<[(Box<str>, Box<str>)]>>);
+pub struct Labels(Option<Arc<[Pair]>>);
+
+type Pair = (Box<str>, Box<str>);
 
 impl Labels {
     pub fn get(&self, key: &str) -> Option<&str> {

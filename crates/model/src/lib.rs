@@ -9,6 +9,8 @@ mod field_error;
 mod key;
 mod labels;
 mod object;
+mod selector;
+pub mod syntax;
 mod version;
 
 pub use encoded::EncodedObject;
@@ -17,4 +19,5 @@ pub use field_error::{FieldError, FieldErrorReason};
 pub use key::{GroupResource, GroupVersionKind, ObjectKey};
 pub use labels::Labels;
 pub use object::Object;
+pub use selector::{FieldRequirement, FieldSelector, LabelSelector, SelectableField, SelectorError};
 pub use version::{InvalidVersion, ResourceVersion};
