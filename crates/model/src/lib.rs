@@ -3,21 +3,26 @@
 //!
 //! Invariant: nothing in this crate performs IO or knows an async runtime.
 
+mod conditions;
 mod encoded;
 mod event;
 mod field_error;
 mod key;
 mod labels;
+mod merge;
 mod object;
 mod selector;
 pub mod syntax;
+pub mod timestamp;
 mod version;
 
+pub use conditions::{CONDITION_MESSAGE_BYTES_MAX, CONDITIONS_MAX};
 pub use encoded::EncodedObject;
 pub use event::EventType;
 pub use field_error::{FieldError, FieldErrorReason};
 pub use key::{GroupResource, GroupVersionKind, ObjectKey};
 pub use labels::Labels;
+pub use merge::{Merged, StatusMerge, merge_patch, merge_status};
 pub use object::Object;
 pub use selector::{FieldRequirement, FieldSelector, LabelSelector, SelectableField, SelectorError};
 pub use version::{InvalidVersion, ResourceVersion};
