@@ -15,6 +15,7 @@ mod selector;
 pub mod syntax;
 pub mod timestamp;
 mod version;
+pub mod yaml;
 
 pub use conditions::{CONDITION_MESSAGE_BYTES_MAX, CONDITIONS_MAX};
 pub use encoded::EncodedObject;
