@@ -1,1 +1,4 @@
-//! stub
+//! One HTTP listener and what stands behind it: identity, the API service,
+//! GraphQL, health and metrics.
+
+pub mod identity;
