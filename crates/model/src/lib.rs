@@ -10,6 +10,7 @@ mod field_error;
 mod key;
 pub mod kinds;
 mod labels;
+pub mod manifest;
 mod merge;
 mod object;
 pub mod schema;

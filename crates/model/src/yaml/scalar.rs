@@ -18,7 +18,7 @@ pub(super) fn resolve_plain(text: &str) -> Result<Value, Refusal> {
     }
     match text.as_bytes().first() {
         Some(b'0'..=b'9' | b'+' | b'-') => Ok(number(&text.replace('_', ""))?.unwrap_or_else(|| text.into())),
-        Some(b'.') => Ok(float(text).unwrap_or_else(|| text.into())),
+        Some(b'.') => Ok(float(&text.replace('_', "")).unwrap_or_else(|| text.into())),
         _ => Ok(text.into()),
     }
 }
@@ -133,6 +133,9 @@ fn out_of_range(text: &str) -> Refusal {
 /// As Go prints a 32-bit float with `%g`: so Kubernetes spells such a key.
 fn float_key(float: f64) -> String {
     let float = float as f32;
+    if float.is_infinite() {
+        return if float > 0.0 { ".inf".into() } else { "-.inf".into() };
+    }
     let scientific = format!("{float:e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -197,6 +200,7 @@ mod tests {
         for (text, expected) in [
             ("1.5", json!(1.5)),
             (".5", json!(0.5)),
+            (".5_0", json!(0.5)),
             ("5.", json!(5.0)),
             ("1e3", json!(1000.0)),
             ("-1.5E-3", json!(-0.0015)),
@@ -269,6 +273,7 @@ mod tests {
             (json!(1234567.0), Some("1.234567e+06")),
             (json!(1e30), Some("1e+30")),
             (json!(0.000001), Some("1e-06")),
+            (json!(-8e76), Some("-.inf")),
             (json!(null), None),
             (json!([]), None),
         ] {
