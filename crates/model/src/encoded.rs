@@ -35,6 +35,11 @@ impl EncodedObject {
         self.json
     }
 
+    /// Where the version's digits are, for whoever stamps the bytes again.
+    pub fn version_at(&self) -> usize {
+        self.version_at
+    }
+
     pub fn len(&self) -> usize {
         self.json.len()
     }

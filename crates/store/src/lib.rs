@@ -1,1 +1,42 @@
-//! stub
+//! Ordered durable history: atomic commits with expectations, snapshot lists,
+//! and watches that resume.
+//!
+//! Invariant: only a commit mints versions. A reader sees whole, durable
+//! transactions; a watcher sees each event once and in order, or is told that
+//! its cursor has expired. Nothing here knows Git, HTTP, or what an object means.
+
+mod committer;
+mod engine;
+mod error;
+mod event;
+mod fjall_engine;
+mod head;
+mod hub;
+mod hub_index;
+mod list;
+mod maintenance;
+mod open;
+mod options;
+mod replay;
+mod row;
+mod selection;
+mod shared;
+mod stage;
+mod stats;
+mod store;
+mod transaction;
+mod view;
+mod watch;
+
+pub use engine::{Change, Engine, Rows, SegmentId, Snapshot, Table};
+pub use error::{CommitError, ListError, OpenError, StoreError, WatchError};
+pub use event::{Event, EventParts};
+pub use head::Window;
+pub use list::{ContinueToken, ListRequest, Page};
+pub use options::{Clock, OnLoss, Options, WindowLimits};
+pub use selection::Selection;
+pub use stats::{Stats, WRITE_BUCKETS_MS};
+pub use store::Store;
+pub use transaction::{Committed, Expect, Op, Rebase, Rebased, StoredObject, Transaction, Write};
+pub use view::View;
+pub use watch::{Start, WATCH_BATCH_ITEMS_MAX, WatchItem, Watcher};

@@ -1,1 +1,10 @@
-//! stub
+//! Strict fakes, contract suites, history checkers, real-process helpers.
+//!
+//! Invariant: a dev-dependency only. What fails here fails a test, so it
+//! panics where production code would return an error.
+#![allow(clippy::unwrap_used)]
+
+pub mod memory_engine;
+pub mod objects;
+
+pub use memory_engine::MemoryEngine;

@@ -1,0 +1,60 @@
+//! Which objects a reader asks for, and what a change means to it.
+
+use std::sync::Arc;
+
+use tidegate_model::{EventType, GroupResource, LabelSelector, ObjectKey};
+
+use crate::Event;
+use crate::row;
+
+#[derive(Clone, Debug)]
+pub struct Selection {
+    pub resource: GroupResource,
+    /// `None`: all namespaces.
+    pub namespace: Option<Arc<str>>,
+    pub name: Option<Arc<str>>,
+    pub labels: LabelSelector,
+}
+
+impl Selection {
+    pub fn all(resource: GroupResource) -> Self {
+        Self { resource, namespace: None, name: None, labels: LabelSelector::default() }
+    }
+
+    /// What the change is to a reader of this selection: `None` if it neither
+    /// matched before nor matches now.
+    pub fn transition(&self, event: &Event) -> Option<EventType> {
+        if self.covers(&event.key) { self.label_transition(event) } else { None }
+    }
+
+    /// Whether scope and name fit; the labels are not looked at.
+    pub(crate) fn covers(&self, key: &ObjectKey) -> bool {
+        let fits = |wanted: &Option<Arc<str>>, actual: Option<&Arc<str>>| {
+            wanted.as_ref().is_none_or(|wanted| Some(wanted) == actual)
+        };
+        self.resource == key.resource
+            && fits(&self.name, Some(&key.name))
+            && fits(&self.namespace, key.namespace.as_ref())
+    }
+
+    /// As [`Self::transition`], for an event that is known to be covered.
+    pub(crate) fn label_transition(&self, event: &Event) -> Option<EventType> {
+        if self.labels.is_empty() {
+            return Some(event.kind);
+        }
+        let matches_now = event.kind != EventType::Deleted && self.labels.matches(&event.labels);
+        let previous = event.previous_labels.as_ref().unwrap_or(&event.labels);
+        let matched_before = event.kind != EventType::Added && self.labels.matches(previous);
+        match (matched_before, matches_now) {
+            (false, true) => Some(EventType::Added),
+            (true, true) => Some(EventType::Modified),
+            (true, false) => Some(EventType::Deleted),
+            (false, false) => None,
+        }
+    }
+
+    /// The longest prefix that all keys of this selection share.
+    pub(crate) fn key_prefix(&self) -> Vec<u8> {
+        row::resource_prefix(&self.resource, self.namespace.as_deref())
+    }
+}
