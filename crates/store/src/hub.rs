@@ -195,7 +195,7 @@ impl Channel {
 
 impl ChannelKey {
     fn of(selection: &Selection) -> Self {
-        let Selection { resource, namespace, name, labels } = selection.clone();
+        let Selection { resource, namespace, name, labels, fields: _ } = selection.clone();
         let label = labels.equality().map(|(key, value)| (key.into(), value.into()));
         Self { resource, namespace, name, label }
     }

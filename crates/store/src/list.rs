@@ -16,13 +16,15 @@ use tidegate_model::{ObjectKey, ResourceVersion};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::row::{self, Reader};
-use crate::{ListError, Options, Selection, StoredObject, View};
+use crate::{ListError, Options, Selection, StoreError, StoredObject, View};
 
 #[derive(Clone, Debug)]
 pub struct ListRequest {
     pub selection: Selection,
     /// `None`: all in one page.
     pub limit: Option<usize>,
+    /// The page ends with the object that reaches this size.
+    pub bytes_max: Option<usize>,
     pub token: Option<ContinueToken>,
 }
 
@@ -57,19 +59,19 @@ struct Held {
 }
 
 pub(crate) fn list(held: &HeldViews, newest: View, request: &ListRequest) -> Result<Page, ListError> {
-    let ListRequest { selection, limit, token } = request;
+    let ListRequest { selection, limit, bytes_max, token } = request;
     let fingerprint = fingerprint(selection);
     let view = match token {
         None => newest,
         Some(token) if token.selection != fingerprint => return Err(ListError::InvalidToken),
         Some(token) => held.get(token.version).ok_or(ListError::Expired)?,
     };
-    let limit = limit.unwrap_or(usize::MAX).max(1);
+    let (limit, bytes_max) = (limit.unwrap_or(usize::MAX).max(1), bytes_max.unwrap_or(usize::MAX));
     let mut objects = view.scan(selection, token.as_ref().map(|token| &token.after));
-    let items = objects.by_ref().take(limit).collect::<Result<Vec<_>, _>>()?;
+    let items = take(&mut objects, limit, bytes_max)?;
     let returned = token.as_ref().map_or(0, |token| token.returned) + items.len() as u64;
     // One object further, so that a last page is known to be the last.
-    let has_more = items.len() == limit && objects.next().transpose()?.is_some();
+    let has_more = objects.next().transpose()?.is_some();
     let after = items.last().filter(|_| has_more).map(|last| last.key.clone());
     let version = view.version();
     let next = after.map(|after| ContinueToken { version, returned, selection: fingerprint, after });
@@ -80,8 +82,22 @@ pub(crate) fn list(held: &HeldViews, newest: View, request: &ListRequest) -> Res
     Ok(Page { version, items, next, remaining })
 }
 
+fn take(
+    objects: &mut impl Iterator<Item = Result<StoredObject, StoreError>>,
+    limit: usize,
+    bytes_max: usize,
+) -> Result<Vec<StoredObject>, StoreError> {
+    let (mut items, mut bytes) = (Vec::new(), 0);
+    while items.len() < limit && bytes < bytes_max {
+        let Some(object) = objects.next().transpose()? else { break };
+        bytes += object.json.len();
+        items.push(object);
+    }
+    Ok(items)
+}
+
 fn remaining(view: &View, selection: &Selection, returned: u64) -> Result<Option<u64>, ListError> {
-    if !selection.labels.is_empty() || selection.name.is_some() {
+    if !selection.labels.is_empty() || !selection.fields.is_empty() || selection.name.is_some() {
         return Ok(None);
     }
     let count = view.count(&selection.resource, selection.namespace.as_deref())?;
@@ -90,8 +106,8 @@ fn remaining(view: &View, selection: &Selection, returned: u64) -> Result<Option
 
 /// The same for the same selection, also after a restart.
 fn fingerprint(selection: &Selection) -> u64 {
-    let Selection { resource, namespace, name, labels } = selection;
-    xxh3_64(format!("{resource}\0{namespace:?}\0{name:?}\0{labels}").as_bytes())
+    let Selection { resource, namespace, name, fields, labels } = selection;
+    xxh3_64(format!("{resource}\0{namespace:?}\0{name:?}\0{fields}\0{labels}").as_bytes())
 }
 
 impl HeldViews {

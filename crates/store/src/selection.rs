@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_model::{EventType, GroupResource, LabelSelector, ObjectKey};
+use tidegate_model::{EventType, FieldSelector, GroupResource, LabelSelector, ObjectKey};
 
 use crate::Event;
 use crate::row;
@@ -13,12 +13,20 @@ pub struct Selection {
     /// `None`: all namespaces.
     pub namespace: Option<Arc<str>>,
     pub name: Option<Arc<str>>,
+    /// What `namespace` and `name` cannot say: that a key is not something.
+    pub fields: FieldSelector,
     pub labels: LabelSelector,
 }
 
 impl Selection {
     pub fn all(resource: GroupResource) -> Self {
-        Self { resource, namespace: None, name: None, labels: LabelSelector::default() }
+        Self {
+            resource,
+            namespace: None,
+            name: None,
+            fields: FieldSelector::default(),
+            labels: LabelSelector::default(),
+        }
     }
 
     /// What the change is to a reader of this selection: `None` if it neither
@@ -35,10 +43,20 @@ impl Selection {
         self.resource == key.resource
             && fits(&self.name, Some(&key.name))
             && fits(&self.namespace, key.namespace.as_ref())
+            && self.fields_match(key)
     }
 
-    /// As [`Self::transition`], for an event that is known to be covered.
+    fn fields_match(&self, key: &ObjectKey) -> bool {
+        self.fields.is_empty() || self.fields.matches(key.namespace.as_deref(), &key.name)
+    }
+
+    /// As [`Self::transition`], for an event whose scope and name are known to
+    /// fit.
     pub(crate) fn label_transition(&self, event: &Event) -> Option<EventType> {
+        // A key never changes, so neither does whether it is selected.
+        if !self.fields_match(&event.key) {
+            return None;
+        }
         if self.labels.is_empty() {
             return Some(event.kind);
         }

@@ -16,12 +16,15 @@ pub enum Verb {
     Patch,
     /// A token, on `serviceaccounts/token`.
     Create,
+    /// Revokes a token, on `serviceaccounts/token`.
+    Delete,
     Push,
     Fetch,
 }
 
 impl Verb {
-    pub const ALL: [Self; 7] = [Self::Get, Self::List, Self::Watch, Self::Patch, Self::Create, Self::Push, Self::Fetch];
+    pub const ALL: [Self; 8] =
+        [Self::Get, Self::List, Self::Watch, Self::Patch, Self::Create, Self::Delete, Self::Push, Self::Fetch];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -30,6 +33,7 @@ impl Verb {
             Self::Watch => "watch",
             Self::Patch => "patch",
             Self::Create => "create",
+            Self::Delete => "delete",
             Self::Push => "push",
             Self::Fetch => "fetch",
         }
