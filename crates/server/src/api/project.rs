@@ -1,0 +1,3 @@
+//! stub
+pub struct Applied;
+pub struct ProjectError;

@@ -1,0 +1,150 @@
+//! Status writes: with a precondition, merged, checked against the schema.
+
+use chrono::Utc;
+use serde_json::Value;
+use tidegate_model::{EncodedObject, FieldError, Object, ObjectKey, ResourceVersion, StatusMerge, merge_status};
+use tidegate_store::{CommitError, Expect, Op, StoredObject, Transaction};
+
+use super::error::{ApiError, Code};
+use super::kind_ref::KindRef;
+use super::{Api, Item, OBJECT_BYTES_MAX};
+use crate::identity::{Attributes, SUBRESOURCE_STATUS, Session, Verb};
+
+#[derive(Clone, Debug)]
+pub struct StatusWrite {
+    pub namespace: Option<String>,
+    pub name: String,
+    /// The precondition.
+    pub resource_version: Option<String>,
+    /// A JSON merge patch of `status`.
+    pub patch: Value,
+}
+
+impl Api {
+    pub async fn update_status(&self, session: &Session, kind: &KindRef, write: StatusWrite) -> Result<Item, ApiError> {
+        let key = kind.key(write.namespace.as_deref(), &write.name)?;
+        let attributes = Attributes::new(Verb::Patch, &key.resource).subresource(SUBRESOURCE_STATUS);
+        self.authorize(session, &attributes.namespace(write.namespace.as_deref()).name(&write.name))?;
+        self.write_status(kind, &key, write).await
+    }
+
+    /// For callers whose permission has been decided.
+    pub(super) async fn write_status(
+        &self,
+        kind: &KindRef,
+        key: &ObjectKey,
+        write: StatusWrite,
+    ) -> Result<Item, ApiError> {
+        if !kind.version().has_status {
+            return Err(ApiError::bad_request(format!(
+                "`{}` has no status: its definition does not declare the status subresource",
+                kind.kind.kind
+            )));
+        }
+        let expected = precondition(write.resource_version.as_deref())?;
+        let (stored, object) = self.read_expected(key, expected)?;
+        match next_status(kind, &object, &write.patch)? {
+            None => Ok(Item::serve(kind, stored)),
+            Some(next) => self.put(kind, key, expected, &next).await,
+        }
+    }
+
+    /// The object at exactly the version that the caller has seen.
+    pub(super) fn read_expected(
+        &self,
+        key: &ObjectKey,
+        expected: ResourceVersion,
+    ) -> Result<(StoredObject, Object), ApiError> {
+        let stored = self.0.store.view().get(key)?.ok_or_else(|| not_found(key))?;
+        let object = decode(&stored)?;
+        if stored.version != expected {
+            return Err(ApiError::conflict(expected, stored.version, object.generation()));
+        }
+        Ok((stored, object))
+    }
+
+    pub(super) async fn put(
+        &self,
+        kind: &KindRef,
+        key: &ObjectKey,
+        expected: ResourceVersion,
+        next: &Object,
+    ) -> Result<Item, ApiError> {
+        let encoded = EncodedObject::new(next);
+        if encoded.len() > OBJECT_BYTES_MAX {
+            let message = format!(
+                "the object would have {} bytes: the limit is {OBJECT_BYTES_MAX}; report less in the status",
+                encoded.len()
+            );
+            return Err(ApiError::new(Code::TooLarge, message).with("limitBytes", OBJECT_BYTES_MAX));
+        }
+        let version = self.commit_one(key, expected, Op::Put(encoded.clone())).await?;
+        let json = kind.serve(encoded.stamp(version).into());
+        Ok(Item { key: key.clone(), version, json })
+    }
+
+    pub(super) async fn commit_one(
+        &self,
+        key: &ObjectKey,
+        expected: ResourceVersion,
+        op: Op,
+    ) -> Result<ResourceVersion, ApiError> {
+        let transaction = Transaction::one(key.clone(), Expect::Version(expected), op);
+        match self.0.store.commit(transaction).await {
+            Ok(committed) => Ok(committed.versions.first().copied().flatten().unwrap_or(committed.version)),
+            // Somebody was faster between our read and our commit.
+            Err(CommitError::Conflict { .. }) => {
+                Err(self.read_expected(key, expected).err().unwrap_or_else(|| not_found(key)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// `None` if the patch changes nothing.
+fn next_status(kind: &KindRef, object: &Object, patch: &Value) -> Result<Option<Object>, ApiError> {
+    let context = StatusMerge { now: Utc::now(), generation: object.generation() };
+    let invalid = |errors: Vec<FieldError>| ApiError::invalid("the status", &errors);
+    let merged = merge_status(object.status(), patch, &context).map_err(invalid)?;
+    if !merged.changed {
+        return Ok(None);
+    }
+    let mut next = object.clone();
+    next.root_mut().insert("status".into(), merged.status);
+    let schema = &kind.version().schema;
+    let mut value = next.into_value();
+    schema.prune(&mut value);
+    let old = Value::Object(object.root().clone());
+    let errors = schema.validate_status(&value, Some(&old));
+    if !errors.is_empty() {
+        return Err(invalid(errors));
+    }
+    let next = Object::from_value(value).expect("pruning keeps an object's shape");
+    // What was pruned may have been all that was new.
+    Ok((next.status() != object.status()).then_some(next))
+}
+
+pub(super) fn precondition(version: Option<&str>) -> Result<ResourceVersion, ApiError> {
+    match version {
+        None | Some("") => Err(missing_precondition()),
+        Some(text) => Ok(text.parse()?),
+    }
+}
+
+pub fn missing_precondition() -> ApiError {
+    ApiError::new(
+        Code::PreconditionRequired,
+        "`resourceVersion` is required: pass the version that you read, so that you never overwrite a change that you have not seen",
+    )
+}
+
+pub(super) fn not_found(key: &ObjectKey) -> ApiError {
+    ApiError::new(Code::NotFound, format!("{key} does not exist"))
+}
+
+pub(super) fn decode(stored: &StoredObject) -> Result<Object, ApiError> {
+    Object::from_json(&stored.json).ok_or_else(|| {
+        let message = "the stored object does not decode: run `tidegate store check` on the stopped store";
+        ApiError::new(Code::Internal, message).because(format!("{} at {}", stored.key, stored.version))
+    })
+}
