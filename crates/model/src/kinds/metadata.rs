@@ -119,7 +119,7 @@ fn check_finalizers(object: &Object, path: &Path, errors: &mut Errors) {
         None => {}
         Some(Value::Array(finalizers)) => {
             for (at, finalizer) in finalizers.iter().enumerate() {
-                if !finalizer.as_str().is_some_and(|name| check_label_key(name).is_ok()) {
+                if finalizer.as_str().is_none_or(|name| check_label_key(name).is_err()) {
                     errors.invalid(
                         path.index(at),
                         format!("Invalid value: {finalizer}: must be a name such as 'example.com/cleanup'"),

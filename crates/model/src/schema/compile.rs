@@ -14,16 +14,32 @@ use super::checks::Pattern;
 use super::node::{Additional, ArrayNode, ListType, Node, NodeKind, ObjectNode};
 use super::path::{Errors, Path};
 use super::source::{Source, Texts};
-use super::{DESCRIPTION_LENGTH_MAX, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX, defaulting, validate};
+use super::{DESCRIPTION_LENGTH_MAX, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX, defaulting, go_regex, validate};
 use crate::FieldErrorReason;
 
 pub(super) struct Compiler<'a> {
     pub errors: Errors,
     pub texts: Texts,
-    pub patterns: HashMap<&'a str, Option<Pattern>>,
+    pub patterns: Patterns,
+    pub rules: usize,
     nodes: usize,
     /// Equal sub-schemas in the same surroundings compile to one node.
     shared: HashMap<(&'a Value, Surroundings), Arc<Node>>,
+}
+
+/// Each distinct pattern of a schema, compiled once.
+#[derive(Default)]
+pub(super) struct Patterns(HashMap<Box<str>, Result<Pattern, String>>);
+
+impl Patterns {
+    pub fn compile(&mut self, text: &str) -> Result<Pattern, String> {
+        if let Some(known) = self.0.get(text) {
+            return known.clone();
+        }
+        let compiled = go_regex::compile(text).map(|regex| Pattern::new(text, regex));
+        self.0.insert(text.into(), compiled.clone());
+        compiled
+    }
 }
 
 /// What a place inherits from above it.
@@ -48,7 +64,8 @@ pub(super) fn compile(schema: &Value) -> (Arc<Node>, Errors) {
     let mut compiler = Compiler {
         errors: Errors::default(),
         texts: Texts::default(),
-        patterns: HashMap::new(),
+        patterns: Patterns::default(),
+        rules: 0,
         nodes: 0,
         shared: HashMap::new(),
     };

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
+use super::SCHEMA_DEPTH_MAX;
 use super::checks::{Bound, Branch, Checks, Junctors, Pattern, ScalarType};
 use super::compile::Compiler;
 use super::formats::Format;
 use super::path::Path;
 use super::source::Source;
-use super::{SCHEMA_DEPTH_MAX, go_regex};
 use crate::FieldErrorReason;
 
 /// Keywords that may not stand in a branch: a branch checks values, it does
@@ -50,19 +50,9 @@ impl<'a> Compiler<'a> {
 
     fn pattern(&mut self, source: Source<'a, '_>) -> Option<Pattern> {
         let text = source.text("pattern", &mut self.errors)?;
-        if let Some(known) = self.patterns.get(text) {
-            return known.clone();
-        }
-        let pattern = match go_regex::compile(text) {
-            Ok(regex) => Some(Pattern::new(text, regex)),
-            Err(reason) => {
-                let message = format!("Invalid value: must be a valid regular expression: {reason}");
-                self.errors.invalid(source.path.field("pattern"), message);
-                None
-            }
-        };
-        self.patterns.insert(text, pattern.clone());
-        pattern
+        let compiled = self.patterns.compile(text);
+        let message = |reason| format!("Invalid value: {text:?}: must be a valid regular expression: {reason}");
+        compiled.map_err(|reason| self.errors.invalid(source.path.field("pattern"), message(reason))).ok()
     }
 
     fn junctors(&mut self, source: Source<'a, '_>, depth: usize) -> Option<Box<Junctors>> {
