@@ -1,0 +1,173 @@
+//! One connection: handshake, requests, and its place among all others.
+//!
+//! Invariant: the place is given back when the stream itself is dropped, so a
+//! WebSocket keeps it after the HTTP part is over.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt as _;
+
+use super::limits::Limits;
+use super::shutdown::Shutdown;
+use crate::metrics::Held;
+
+/// Running requests of one HTTP/2 connection; the rest wait at the client.
+const HTTP2_STREAMS_MAX: u32 = 128;
+/// A silent HTTP/2 peer is asked for a sign of life this often, and has as
+/// long to give it.
+const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(20);
+
+/// hyper's smallest buffer; it refuses to be given less.
+const HTTP1_BUFFER_BYTES_MIN: usize = 8192;
+
+/// What all connections of a listener share.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub router: Router,
+    pub limits: Limits,
+    pub shutdown: Shutdown,
+    pub tls: Option<TlsAcceptor>,
+}
+
+/// A connection's place under the limit.
+pub(super) struct Place {
+    pub _permit: OwnedSemaphorePermit,
+    pub _counted: Held,
+}
+
+/// Serves a connection to its end.
+pub(super) async fn run(stream: TcpStream, peer: SocketAddr, place: Place, context: Shared) {
+    // Small frames matter more than full segments: a watch event must not
+    // wait for the next one.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%peer, %error, "failed to set TCP_NODELAY");
+    }
+    let tracked = Tracked { stream, _place: place };
+    match context.tls.clone() {
+        None => run_http(tracked, peer, context).await,
+        Some(tls) => match tokio::time::timeout(context.limits.header_read_timeout, tls.accept(tracked)).await {
+            Ok(Ok(stream)) => run_http(stream, peer, context).await,
+            Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
+            Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
+        },
+    }
+}
+
+async fn run_http(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, peer: SocketAddr, context: Shared) {
+    let Shared { router, limits, shutdown, .. } = context;
+    let has_request = Arc::new(AtomicBool::new(false));
+    let service = service_fn({
+        let has_request = has_request.clone();
+        move |request| {
+            has_request.store(true, Ordering::Relaxed);
+            answer(router.clone(), request, peer)
+        }
+    });
+    let builder = builder(&limits);
+    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+    // hyper's own header timeout starts with the first byte of HTTP/1, which
+    // a client may never send.
+    let mut first_due = pin!(tokio::time::sleep(limits.header_read_timeout));
+    let (mut awaits_first, mut runs) = (true, true);
+    loop {
+        tokio::select! {
+            result = connection.as_mut() => {
+                if let Err(error) = result {
+                    tracing::debug!(%peer, error = &*error, "connection ended");
+                }
+                return;
+            }
+            () = first_due.as_mut(), if awaits_first => {
+                if !has_request.load(Ordering::Relaxed) {
+                    return tracing::debug!(%peer, "no request in time");
+                }
+                awaits_first = false;
+            }
+            () = shutdown.draining(), if runs => {
+                connection.as_mut().graceful_shutdown();
+                runs = false;
+            }
+            () = shutdown.ended() => return,
+        }
+    }
+}
+
+fn builder(limits: &Limits) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_read_timeout)
+        .max_buf_size((limits.header_bytes_max as usize).max(HTTP1_BUFFER_BYTES_MIN));
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(limits.header_bytes_max)
+        .max_concurrent_streams(HTTP2_STREAMS_MAX)
+        .keep_alive_interval(HTTP2_PING_INTERVAL)
+        .keep_alive_timeout(HTTP2_PING_INTERVAL);
+    builder
+}
+
+async fn answer(router: Router, request: Request<Incoming>, peer: SocketAddr) -> Result<Response<Body>, Infallible> {
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(ConnectInfo(peer));
+    router.oneshot(request).await
+}
+
+/// A stream that holds its place.
+struct Tracked {
+    stream: TcpStream,
+    _place: Place,
+}
+
+impl AsyncRead for Tracked {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Tracked {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

@@ -1,0 +1,134 @@
+//! Where we listen, decided before anything is served.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::{TcpListener, TcpSocket};
+
+use super::tls::{Certificates, TlsError, TlsFiles};
+
+/// Connections that the kernel keeps for us while we are busy accepting.
+const BACKLOG: u32 = 1024;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Listen {
+    pub address: SocketAddr,
+    pub tls: Option<TlsFiles>,
+    pub plaintext: Plaintext,
+}
+
+/// Whether tokens may cross a network unencrypted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Plaintext {
+    LoopbackOnly,
+    /// Something in front of us speaks TLS.
+    Allowed,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    #[error(
+        "{address} is not a loopback address and tokens would cross the network in the clear: \
+         give --tls-cert and --tls-key, or --allow-plaintext if a proxy in front speaks TLS"
+    )]
+    Plaintext { address: SocketAddr },
+    #[error("{address} is in use: stop the process that listens there, or choose another address with --listen")]
+    InUse { address: SocketAddr },
+    #[error("not allowed to listen on {address}: choose a port above 1023 with --listen, or grant the permission")]
+    NotAllowed { address: SocketAddr },
+    #[error("{address} is not an address of this machine: choose one with --listen")]
+    NotOurs { address: SocketAddr },
+    #[error("failed to listen on {address}")]
+    Io { address: SocketAddr, source: io::Error },
+    #[error("failed to set up TLS")]
+    Tls(#[from] TlsError),
+}
+
+/// Bound: connections wait until [`super::serve`] takes them.
+#[derive(Debug)]
+pub struct Listener {
+    pub(super) socket: TcpListener,
+    pub(super) certificates: Option<Arc<Certificates>>,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Needs a tokio runtime.
+    pub fn bind(listen: &Listen) -> Result<Self, ListenError> {
+        let Listen { address, tls, plaintext } = listen;
+        if tls.is_none() && *plaintext == Plaintext::LoopbackOnly && !address.ip().is_loopback() {
+            return Err(ListenError::Plaintext { address: *address });
+        }
+        let certificates = tls.clone().map(Certificates::load).transpose()?;
+        let socket = bind_socket(*address).map_err(|source| classify(*address, source))?;
+        let address = socket.local_addr().map_err(|source| classify(*address, source))?;
+        Ok(Self { socket, certificates, address })
+    }
+
+    /// With the real port, if port 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn url(&self) -> String {
+        let scheme = if self.certificates.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+}
+
+fn bind_socket(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    // Accepted sockets inherit it: a peer that vanished is noticed at last.
+    socket.set_keepalive(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+fn classify(address: SocketAddr, source: io::Error) -> ListenError {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => ListenError::InUse { address },
+        io::ErrorKind::PermissionDenied => ListenError::NotAllowed { address },
+        io::ErrorKind::AddrNotAvailable => ListenError::NotOurs { address },
+        _ => ListenError::Io { address, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bind(address: &str, plaintext: Plaintext) -> Result<Listener, String> {
+        let listen = Listen { address: address.parse().unwrap(), tls: None, plaintext };
+        Listener::bind(&listen).map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn only_loopback_is_plain_unless_asked_for() {
+        for (address, plaintext, is_good) in [
+            ("127.0.0.1:0", Plaintext::LoopbackOnly, true),
+            ("127.9.9.9:0", Plaintext::LoopbackOnly, true),
+            ("0.0.0.0:0", Plaintext::LoopbackOnly, false),
+            ("[::]:0", Plaintext::LoopbackOnly, false),
+            ("0.0.0.0:0", Plaintext::Allowed, true),
+        ] {
+            let bound = bind(address, plaintext);
+            assert_eq!(bound.is_ok(), is_good, "{address}");
+            if let Err(error) = bound {
+                assert!(error.contains("--tls-cert") && error.contains("--allow-plaintext"), "{error}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn errors_name_the_address_and_the_remedy() {
+        let first = bind("127.0.0.1:0", Plaintext::LoopbackOnly).unwrap();
+        let taken = first.address().to_string();
+        assert_eq!(first.url(), format!("http://{taken}"));
+        let error = bind(&taken, Plaintext::LoopbackOnly).unwrap_err();
+        assert!(error.contains(&taken) && error.contains("in use") && error.contains("--listen"), "{error}");
+        let error = bind("203.0.113.1:7300", Plaintext::Allowed).unwrap_err();
+        assert!(error.contains("203.0.113.1:7300") && error.contains("--listen"), "{error}");
+    }
+}

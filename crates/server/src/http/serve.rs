@@ -1,0 +1,160 @@
+//! The accept loop and the drain.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use super::connection::{self, Place, Shared};
+use super::error::HttpError;
+use super::limits::Limits;
+use super::listener::Listener;
+use super::shutdown::Shutdown;
+use crate::metrics::Metrics;
+
+/// Refusals under way at once; beyond, a connection is closed without a word.
+/// Each costs a handshake and a kilobyte for at most [`REFUSAL_TIME`].
+const REFUSALS_MAX: usize = 64;
+const REFUSAL_TIME: Duration = Duration::from_secs(2);
+/// What a refused client may still send; it is read so that closing does not
+/// destroy the answer before the client has read it.
+const REFUSED_BYTES_MAX: u64 = 64 << 10;
+/// Out of file descriptors: give connections time to end.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// How serving ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Every connection came to its own end.
+    Drained,
+    /// So many were still open, after the drain time or at the second signal.
+    Cut { connections: usize },
+}
+
+/// Serves `router` until `shutdown` drains, and returns when the last
+/// connection has ended, when the drain time is over, or when it is told to
+/// end at once.
+pub async fn serve(
+    listener: Listener,
+    router: Router,
+    limits: Limits,
+    shutdown: Shutdown,
+    metrics: Arc<Metrics>,
+) -> Outcome {
+    let Listener { socket, certificates, .. } = listener;
+    let acceptor = |protocols: &[&str]| certificates.as_ref().map(|certificates| certificates.acceptor(protocols));
+    let places = Arc::new(Semaphore::new(limits.connections_max as usize));
+    let door = Door {
+        shared: Shared { router, limits, shutdown: shutdown.clone(), tls: acceptor(&["h2", "http/1.1"]) },
+        places: places.clone(),
+        refusals: Arc::new(Semaphore::new(REFUSALS_MAX)),
+        refusal_tls: acceptor(&["http/1.1"]),
+        metrics,
+    };
+    if let Some(certificates) = certificates {
+        tokio::spawn(certificates.keep_fresh(shutdown.clone()));
+    }
+    accept_until_drain(&socket, &door, &shutdown).await;
+    // A client that comes now is told by the kernel, and goes elsewhere.
+    drop(socket);
+    drain(&places, &limits, &shutdown).await
+}
+
+async fn accept_until_drain(socket: &TcpListener, door: &Door, shutdown: &Shutdown) {
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = shutdown.draining() => return,
+            accepted = socket.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => door.enter(stream, peer),
+            Err(error) if is_of_the_connection(&error) => tracing::debug!(%error, "a connection ended before it began"),
+            Err(error) => {
+                tracing::warn!(%error, "failed to accept a connection; raise the limit of open files if it goes on");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+fn is_of_the_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+async fn drain(places: &Arc<Semaphore>, limits: &Limits, shutdown: &Shutdown) -> Outcome {
+    let outcome = tokio::select! {
+        biased;
+        _ = places.acquire_many(limits.connections_max) => Outcome::Drained,
+        () = shutdown.ended() => cut(places, limits),
+        () = tokio::time::sleep(limits.drain_time) => cut(places, limits),
+    };
+    // Whatever is still open learns that its time is over.
+    shutdown.end();
+    outcome
+}
+
+fn cut(places: &Semaphore, limits: &Limits) -> Outcome {
+    Outcome::Cut { connections: limits.connections_max as usize - places.available_permits() }
+}
+
+struct Door {
+    shared: Shared,
+    places: Arc<Semaphore>,
+    refusals: Arc<Semaphore>,
+    /// The refusal is written as HTTP/1.1, so nothing else is agreed on.
+    refusal_tls: Option<TlsAcceptor>,
+    metrics: Arc<Metrics>,
+}
+
+impl Door {
+    fn enter(&self, stream: TcpStream, peer: SocketAddr) {
+        match self.places.clone().try_acquire_owned() {
+            Ok(permit) => {
+                let place = Place { _permit: permit, _counted: self.metrics.connection_opened() };
+                tokio::spawn(connection::run(stream, peer, place, self.shared.clone()));
+            }
+            Err(_) => self.refuse(stream, peer),
+        }
+    }
+
+    fn refuse(&self, stream: TcpStream, peer: SocketAddr) {
+        self.metrics.connection_refused();
+        tracing::debug!(%peer, connections_max = self.shared.limits.connections_max, "connection refused");
+        let Ok(permit) = self.refusals.clone().try_acquire_owned() else { return };
+        let tls = self.refusal_tls.clone();
+        tokio::spawn(async move {
+            let _permit = permit;
+            // A client that does not wait for the answer does not get one.
+            let _ = timeout(REFUSAL_TIME, say_full(stream, tls)).await;
+        });
+    }
+}
+
+async fn say_full(stream: TcpStream, tls: Option<TlsAcceptor>) -> io::Result<()> {
+    match tls {
+        Some(tls) => write_full(tls.accept(stream).await?).await,
+        None => write_full(stream).await,
+    }
+}
+
+async fn write_full(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+    let error = HttpError::unavailable("the server has as many connections as it may: try again in a moment");
+    let body = serde_json::to_string(&error.body()).map_err(io::Error::other)?;
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         retry-after: 1\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(answer.as_bytes()).await?;
+    stream.shutdown().await?;
+    tokio::io::copy(&mut stream.take(REFUSED_BYTES_MAX), &mut tokio::io::sink()).await.map(drop)
+}

@@ -1,0 +1,88 @@
+//! The routes and layers around the API.
+//!
+//! Invariant: nothing is anonymous but `/healthz` and `/readyz`. Whatever the
+//! inner router serves authenticates its own callers, with [`authenticate`].
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+
+use super::envelope::{Envelope, envelope};
+use super::error::HttpError;
+use super::health::Checks;
+use super::limits::Limits;
+use super::shutdown::Shutdown;
+use crate::identity::{Identities, Session, bearer_token};
+use crate::metrics::Metrics;
+
+const METRICS_PATH: &str = "/metrics";
+const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What the routes around the API need.
+#[derive(Clone)]
+pub struct Shell {
+    pub identities: Arc<Identities>,
+    pub metrics: Arc<Metrics>,
+    pub checks: Arc<Checks>,
+    pub shutdown: Shutdown,
+    pub limits: Limits,
+}
+
+impl Shell {
+    /// `router` with health, metrics, and what every answer has.
+    pub fn wrap(self, router: Router) -> Router {
+        let shutdown = self.shutdown.clone();
+        self.checks.register("shutdown", move || {
+            if shutdown.is_draining() { Err("the server is shutting down".into()) } else { Ok(()) }
+        });
+        let envelope_state = Arc::new(Envelope { limits: self.limits, metrics: self.metrics.clone() });
+        let around = Router::new()
+            .route("/healthz", get(async || "ok\n"))
+            .route("/readyz", get(readyz))
+            .route(METRICS_PATH, get(metrics))
+            .with_state(self);
+        router
+            .merge(around)
+            .fallback(not_found)
+            .method_not_allowed_fallback(method_not_allowed)
+            // Ours has the limit of the configuration, and a clearer error.
+            .layer(DefaultBodyLimit::disable())
+            .layer(from_fn_with_state(envelope_state, envelope))
+    }
+}
+
+/// Whose request it is.
+pub fn authenticate(identities: &Identities, headers: &HeaderMap) -> Result<Session, HttpError> {
+    // A header that is not text is there, and is no bearer token.
+    let header = headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap_or_default());
+    Ok(identities.authenticate(bearer_token(header)?)?)
+}
+
+async fn readyz(State(shell): State<Shell>, headers: HeaderMap) -> Response {
+    shell.checks.answer(&headers)
+}
+
+async fn metrics(State(shell): State<Shell>, headers: HeaderMap) -> Result<Response, HttpError> {
+    let session = authenticate(&shell.identities, &headers)?;
+    shell.identities.authorize_url(&session, "get", METRICS_PATH)?;
+    let failed = |_| HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "the metrics cannot be written");
+    let text = shell.metrics.encode().map_err(failed)?;
+    Ok(([(header::CONTENT_TYPE, METRICS_TYPE)], text).into_response())
+}
+
+async fn not_found(uri: Uri) -> HttpError {
+    let path: String = uri.path().chars().take(100).collect();
+    let message =
+        format!("there is nothing at {path}: the API is at /graphql, the rest at /healthz, /readyz, /metrics");
+    HttpError::new(StatusCode::NOT_FOUND, "NOT_FOUND", message)
+}
+
+async fn method_not_allowed(method: Method, uri: Uri) -> HttpError {
+    let hint = if uri.path() == "/graphql" { "send a POST" } else { "send a GET" };
+    HttpError::new(StatusCode::METHOD_NOT_ALLOWED, "INVALID", format!("{} does not take {method}: {hint}", uri.path()))
+}

@@ -1,0 +1,112 @@
+//! How the process ends: it drains at the first signal, and stops at the
+//! second.
+//!
+//! Invariant: a phase never goes back.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Phase {
+    Running,
+    /// No new work; what runs may finish, what is endless says goodbye.
+    Draining,
+    /// At once, whatever is still open.
+    Ended,
+}
+
+/// A handle for everything that has to know; clones are the same shutdown.
+#[derive(Clone, Debug)]
+pub struct Shutdown(Arc<watch::Sender<Phase>>);
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(Phase::Running)))
+    }
+}
+
+impl Shutdown {
+    pub fn phase(&self) -> Phase {
+        *self.0.borrow()
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.phase() >= Phase::Draining
+    }
+
+    pub fn drain(&self) {
+        self.advance(Phase::Draining);
+    }
+
+    pub fn end(&self) {
+        self.advance(Phase::Ended);
+    }
+
+    /// What a signal does.
+    pub fn next(&self) {
+        self.advance(if self.is_draining() { Phase::Ended } else { Phase::Draining });
+    }
+
+    /// Resolves when draining starts, at once if it has.
+    pub async fn draining(&self) {
+        self.reached(Phase::Draining).await;
+    }
+
+    pub async fn ended(&self) {
+        self.reached(Phase::Ended).await;
+    }
+
+    /// SIGTERM and SIGINT from now on lead to the next phase.
+    pub fn on_signals(&self) -> io::Result<JoinHandle<()>> {
+        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let shutdown = self.clone();
+        Ok(tokio::spawn(async move {
+            while shutdown.phase() < Phase::Ended {
+                let name = tokio::select! {
+                    _ = terminate.recv() => "SIGTERM",
+                    _ = interrupt.recv() => "SIGINT",
+                };
+                shutdown.next();
+                tracing::info!(signal = name, phase = ?shutdown.phase(), "shutting down");
+            }
+        }))
+    }
+
+    fn advance(&self, to: Phase) {
+        self.0.send_if_modified(|phase| {
+            let moves = *phase < to;
+            *phase = to.max(*phase);
+            moves
+        });
+    }
+
+    async fn reached(&self, phase: Phase) {
+        let mut phases = self.0.subscribe();
+        // The sender lives as long as `self`.
+        let _ = phases.wait_for(|now| *now >= phase).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn phases_go_forward_only() {
+        let shutdown = Shutdown::default();
+        assert_eq!(shutdown.phase(), Phase::Running);
+        shutdown.next();
+        shutdown.draining().await;
+        assert_eq!(shutdown.phase(), Phase::Draining);
+        shutdown.next();
+        shutdown.ended().await;
+        shutdown.draining().await;
+        shutdown.drain();
+        shutdown.next();
+        assert_eq!(shutdown.phase(), Phase::Ended);
+    }
+}

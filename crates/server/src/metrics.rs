@@ -1,0 +1,231 @@
+//! What we count: Prometheus names with units, and labels from closed sets.
+//!
+//! Invariant: no label holds what a client chose, so the number of series is
+//! bounded: routes × status codes, operations × error codes.
+
+use std::fmt;
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+/// From a cached read to a request that waits for a slow disk.
+const LATENCY_BUCKETS_S: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+
+pub struct Metrics {
+    registry: RwLock<Registry>,
+    http_connections: Gauge,
+    http_connections_refused: Counter,
+    http_requests: Family<HttpLabels, Counter>,
+    http_latency: Family<RouteLabel, Histogram>,
+    auth_refusals: Family<CodeLabel, Counter>,
+    graphql_requests: Family<GraphqlLabels, Counter>,
+    graphql_latency: Family<OperationLabel, Histogram>,
+    websockets: Gauge,
+    watches: Gauge,
+    watches_ended: Family<CodeLabel, Counter>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Operation {
+    Query,
+    Mutation,
+    Subscription,
+    /// The document could not be read.
+    Unknown,
+}
+
+impl EncodeLabelValue for Operation {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
+        let name = match self {
+            Self::Query => "query",
+            Self::Mutation => "mutation",
+            Self::Subscription => "subscription",
+            Self::Unknown => "unknown",
+        };
+        EncodeLabelValue::encode(&name, encoder)
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct HttpLabels {
+    route: String,
+    status: u16,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct RouteLabel {
+    route: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct CodeLabel {
+    code: &'static str,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct GraphqlLabels {
+    operation: Operation,
+    code: &'static str,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct OperationLabel {
+    operation: Operation,
+}
+
+/// The code of a request that succeeded.
+pub const CODE_OK: &str = "OK";
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let metrics = Self {
+            registry: RwLock::default(),
+            http_connections: Gauge::default(),
+            http_connections_refused: Counter::default(),
+            http_requests: Family::default(),
+            http_latency: Family::new_with_constructor(latency),
+            auth_refusals: Family::default(),
+            graphql_requests: Family::default(),
+            graphql_latency: Family::new_with_constructor(latency),
+            websockets: Gauge::default(),
+            watches: Gauge::default(),
+            watches_ended: Family::default(),
+        };
+        let mut registry = Registry::with_prefix("tidegate");
+        metrics.register_http(&mut registry);
+        metrics.register_graphql(&mut registry);
+        *metrics.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
+        metrics
+    }
+}
+
+fn latency() -> Histogram {
+    Histogram::new(LATENCY_BUCKETS_S)
+}
+
+impl Metrics {
+    fn register_http(&self, registry: &mut Registry) {
+        let Self { http_connections, http_connections_refused, http_requests, http_latency, auth_refusals, .. } = self;
+        registry.register("http_connections", "Open connections, WebSockets included", http_connections.clone());
+        let help = "Connections that were refused because there were too many";
+        registry.register("http_connections_refused", help, http_connections_refused.clone());
+        registry.register("http_requests", "Requests by route and status", http_requests.clone());
+        let help = "From a request's headers to its answer's";
+        registry.register_with_unit("http_request_duration", help, Unit::Seconds, http_latency.clone());
+        registry.register("auth_refusals", "Callers that were refused", auth_refusals.clone());
+    }
+
+    fn register_graphql(&self, registry: &mut Registry) {
+        let Self { graphql_requests, graphql_latency, websockets, watches, watches_ended, .. } = self;
+        registry.register("graphql_requests", "Operations by type and result", graphql_requests.clone());
+        let help = "Time to execute an operation";
+        registry.register_with_unit("graphql_request_duration", help, Unit::Seconds, graphql_latency.clone());
+        registry.register("websockets", "Open WebSockets", websockets.clone());
+        registry.register("watches", "Open watches of clients", watches.clone());
+        registry.register("watches_ended", "Watches that the server ended, by code", watches_ended.clone());
+    }
+
+    /// For a part that knows its own numbers; read at each scrape.
+    pub fn register(&self, collector: Box<dyn Collector>) {
+        self.registry.write().unwrap_or_else(PoisonError::into_inner).register_collector(collector);
+    }
+
+    /// The OpenMetrics text.
+    pub fn encode(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
+        prometheus_client::encoding::text::encode(&mut text, &registry)?;
+        Ok(text)
+    }
+
+    /// Counted until the guard is dropped.
+    pub fn connection_opened(&self) -> Held {
+        Held::new(&self.http_connections)
+    }
+
+    pub fn websocket_opened(&self) -> Held {
+        Held::new(&self.websockets)
+    }
+
+    pub fn watch_opened(&self) -> Held {
+        Held::new(&self.watches)
+    }
+
+    /// `code` is one of the API's.
+    pub fn watch_ended(&self, code: &'static str) {
+        self.watches_ended.get_or_create(&CodeLabel { code }).inc();
+    }
+
+    pub fn connection_refused(&self) {
+        self.http_connections_refused.inc();
+    }
+
+    /// `route` is the pattern, never the path.
+    pub fn http_request(&self, route: &str, status: u16, took: Duration) {
+        self.http_requests.get_or_create(&HttpLabels { route: route.to_owned(), status }).inc();
+        self.http_latency.get_or_create(&RouteLabel { route: route.to_owned() }).observe(took.as_secs_f64());
+    }
+
+    pub fn auth_refused(&self, code: &'static str) {
+        self.auth_refusals.get_or_create(&CodeLabel { code }).inc();
+    }
+
+    /// `code` is [`CODE_OK`] or one of the API's.
+    pub fn graphql_request(&self, operation: Operation, code: &'static str, took: Duration) {
+        self.graphql_requests.get_or_create(&GraphqlLabels { operation, code }).inc();
+        self.graphql_latency.get_or_create(&OperationLabel { operation }).observe(took.as_secs_f64());
+    }
+}
+
+/// One more in a gauge, as long as it lives.
+#[derive(Debug)]
+pub struct Held(Gauge);
+
+impl Held {
+    fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_the_prefix_and_units() {
+        let metrics = Metrics::default();
+        metrics.graphql_request(Operation::Mutation, "CONFLICT", Duration::from_millis(2));
+        metrics.http_request("/graphql", 200, Duration::from_millis(2));
+        metrics.auth_refused("FORBIDDEN");
+        metrics.watch_ended("WATCH_EXPIRED");
+        let held = (metrics.watch_opened(), metrics.watch_opened(), metrics.websocket_opened());
+        drop(held.0);
+        let text = metrics.encode().unwrap();
+        for line in [
+            r#"tidegate_graphql_requests_total{operation="mutation",code="CONFLICT"} 1"#,
+            r#"tidegate_graphql_request_duration_seconds_bucket{le="0.0025",operation="mutation"} 1"#,
+            r#"tidegate_http_requests_total{route="/graphql",status="200"} 1"#,
+            r#"tidegate_http_request_duration_seconds_count{route="/graphql"} 1"#,
+            r#"tidegate_auth_refusals_total{code="FORBIDDEN"} 1"#,
+            r#"tidegate_watches_ended_total{code="WATCH_EXPIRED"} 1"#,
+            "tidegate_watches 1",
+            "tidegate_websockets 1",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
+        }
+    }
+}
