@@ -3,12 +3,14 @@
 //! Invariant: no label holds what a client chose, so the number of series is
 //! bounded: routes × status codes, operations × error codes.
 
+mod store;
+
 use std::fmt;
 use std::sync::{PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -32,27 +34,6 @@ pub struct Metrics {
     watches_ended: Family<CodeLabel, Counter>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Operation {
-    Query,
-    Mutation,
-    Subscription,
-    /// The document could not be read.
-    Unknown,
-}
-
-impl EncodeLabelValue for Operation {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
-        let name = match self {
-            Self::Query => "query",
-            Self::Mutation => "mutation",
-            Self::Subscription => "subscription",
-            Self::Unknown => "unknown",
-        };
-        EncodeLabelValue::encode(&name, encoder)
-    }
-}
-
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
 struct HttpLabels {
     route: String,
@@ -71,17 +52,14 @@ struct CodeLabel {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
 struct GraphqlLabels {
-    operation: Operation,
+    operation: &'static str,
     code: &'static str,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
 struct OperationLabel {
-    operation: Operation,
+    operation: &'static str,
 }
-
-/// The code of a request that succeeded.
-pub const CODE_OK: &str = "OK";
 
 impl Default for Metrics {
     fn default() -> Self {
@@ -177,10 +155,38 @@ impl Metrics {
         self.auth_refusals.get_or_create(&CodeLabel { code }).inc();
     }
 
+    /// `operation` is one of the API's words: `list`, `updateStatus`.
+    pub fn start_request(&self, operation: &'static str) -> Timer<'_> {
+        Timer { metrics: self, operation, started: Instant::now(), code: CODE_CANCELLED }
+    }
+}
+
+/// The code of a request that succeeded.
+pub const CODE_OK: &str = "OK";
+/// The code of a request whose caller went away.
+pub const CODE_CANCELLED: &str = "CANCELLED";
+
+/// A GraphQL operation under way; counted when it ends, however it ends.
+pub struct Timer<'a> {
+    metrics: &'a Metrics,
+    operation: &'static str,
+    started: Instant,
+    code: &'static str,
+}
+
+impl Timer<'_> {
     /// `code` is [`CODE_OK`] or one of the API's.
-    pub fn graphql_request(&self, operation: Operation, code: &'static str, took: Duration) {
-        self.graphql_requests.get_or_create(&GraphqlLabels { operation, code }).inc();
-        self.graphql_latency.get_or_create(&OperationLabel { operation }).observe(took.as_secs_f64());
+    pub fn finish(mut self, code: &'static str) {
+        self.code = code;
+    }
+}
+
+impl Drop for Timer<'_> {
+    fn drop(&mut self) {
+        let Self { metrics, operation, started, code } = *self;
+        metrics.graphql_requests.get_or_create(&GraphqlLabels { operation, code }).inc();
+        let latency = metrics.graphql_latency.get_or_create(&OperationLabel { operation });
+        latency.observe(started.elapsed().as_secs_f64());
     }
 }
 
@@ -208,7 +214,8 @@ mod tests {
     #[test]
     fn names_have_the_prefix_and_units() {
         let metrics = Metrics::default();
-        metrics.graphql_request(Operation::Mutation, "CONFLICT", Duration::from_millis(2));
+        metrics.start_request("updateStatus").finish("CONFLICT");
+        drop(metrics.start_request("list"));
         metrics.http_request("/graphql", 200, Duration::from_millis(2));
         metrics.auth_refused("FORBIDDEN");
         metrics.watch_ended("WATCH_EXPIRED");
@@ -216,8 +223,9 @@ mod tests {
         drop(held.0);
         let text = metrics.encode().unwrap();
         for line in [
-            r#"tidegate_graphql_requests_total{operation="mutation",code="CONFLICT"} 1"#,
-            r#"tidegate_graphql_request_duration_seconds_bucket{le="0.0025",operation="mutation"} 1"#,
+            r#"tidegate_graphql_requests_total{operation="updateStatus",code="CONFLICT"} 1"#,
+            r#"tidegate_graphql_requests_total{operation="list",code="CANCELLED"} 1"#,
+            r#"tidegate_graphql_request_duration_seconds_count{operation="list"} 1"#,
             r#"tidegate_http_requests_total{route="/graphql",status="200"} 1"#,
             r#"tidegate_http_request_duration_seconds_count{route="/graphql"} 1"#,
             r#"tidegate_auth_refusals_total{code="FORBIDDEN"} 1"#,

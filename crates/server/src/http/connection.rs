@@ -102,7 +102,7 @@ async fn run_http(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, 
                 }
                 awaits_first = false;
             }
-            () = shutdown.draining(), if runs => {
+            () = shutdown.started(), if runs => {
                 connection.as_mut().graceful_shutdown();
                 runs = false;
             }

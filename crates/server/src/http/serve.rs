@@ -71,7 +71,7 @@ async fn accept_until_drain(socket: &TcpListener, door: &Door, shutdown: &Shutdo
     loop {
         let accepted = tokio::select! {
             biased;
-            () = shutdown.draining() => return,
+            () = shutdown.started() => return,
             accepted = socket.accept() => accepted,
         };
         match accepted {

@@ -63,7 +63,7 @@ fn router(shutdown: Shutdown, arrived: Arc<Semaphore>, gate: Arc<Semaphore>) -> 
         "opened"
     };
     let until_drain = async move |mut socket: WebSocket| {
-        shutdown.draining().await;
+        shutdown.started().await;
         let _ = socket.send(axum::extract::ws::Message::Close(None)).await;
     };
     let upgrade = async move |upgrade: WebSocketUpgrade| upgrade.on_upgrade(until_drain);

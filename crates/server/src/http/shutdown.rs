@@ -52,7 +52,7 @@ impl Shutdown {
     }
 
     /// Resolves when draining starts, at once if it has.
-    pub async fn draining(&self) {
+    pub async fn started(&self) {
         self.reached(Phase::Draining).await;
     }
 
@@ -100,11 +100,11 @@ mod tests {
         let shutdown = Shutdown::default();
         assert_eq!(shutdown.phase(), Phase::Running);
         shutdown.next();
-        shutdown.draining().await;
+        shutdown.started().await;
         assert_eq!(shutdown.phase(), Phase::Draining);
         shutdown.next();
         shutdown.ended().await;
-        shutdown.draining().await;
+        shutdown.started().await;
         shutdown.drain();
         shutdown.next();
         assert_eq!(shutdown.phase(), Phase::Ended);

@@ -78,7 +78,7 @@ impl Certificates {
         let (mut seen, mut ticks) = (self.stamp(), tokio::time::interval(RELOAD_INTERVAL));
         loop {
             let is_asked = tokio::select! {
-                () = shutdown.draining() => return,
+                () = shutdown.started() => return,
                 _ = hangup.recv() => true,
                 _ = ticks.tick() => false,
             };
