@@ -34,8 +34,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 pub enum Outcome {
     /// Every connection came to its own end.
     Drained,
-    /// So many were still open, after the drain time or at the second signal.
-    Cut { connections: usize },
+    /// Some were still open after the drain time, or at the second signal.
+    Cut,
 }
 
 /// Serves `router` until `shutdown` drains, and returns when the last
@@ -92,18 +92,19 @@ fn is_of_the_connection(error: &io::Error) -> bool {
 
 async fn drain(places: &Arc<Semaphore>, limits: &Limits, shutdown: &Shutdown) -> Outcome {
     let outcome = tokio::select! {
+        // The end first: connections go away because of it.
         biased;
+        () = shutdown.ended() => Outcome::Cut,
         _ = places.acquire_many(limits.connections_max) => Outcome::Drained,
-        () = shutdown.ended() => cut(places, limits),
-        () = tokio::time::sleep(limits.drain_time) => cut(places, limits),
+        () = tokio::time::sleep(limits.drain_time) => Outcome::Cut,
     };
+    if outcome == Outcome::Cut {
+        let connections = limits.connections_max as usize - places.available_permits();
+        tracing::warn!(connections, "connections were cut off");
+    }
     // Whatever is still open learns that its time is over.
     shutdown.end();
     outcome
-}
-
-fn cut(places: &Semaphore, limits: &Limits) -> Outcome {
-    Outcome::Cut { connections: limits.connections_max as usize - places.available_permits() }
 }
 
 struct Door {
