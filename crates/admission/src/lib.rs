@@ -1,1 +1,34 @@
-//! stub
+//! From a change of a repository's files to a plan for the store, or to
+//! diagnostics for whoever pushed it.
+//!
+//! The check before a push and the projection after it run the same [`plan`],
+//! and whoever applies the plan builds each object with [`next_object`]: one
+//! door for every desired state.
+//!
+//! Invariant: nothing here performs IO, reads a clock or draws a random
+//! number; the same input gives the same plan.
+
+mod authored;
+mod change;
+mod definitions;
+mod judge;
+mod nearest;
+mod next;
+mod parallel;
+mod places;
+mod plan;
+mod provenance;
+mod removals;
+mod report;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+pub use change::{Change, File, State};
+pub use judge::DESIRED_BYTES_MAX;
+pub use next::{Deletion, Outcome, Stamp, delete_object, next_object};
+pub use places::defined_keys;
+pub use plan::{CHANGE_OBJECTS_MAX, Place, Plan, PlannedPut, Verdict, plan};
+pub use provenance::{Provenance, SOURCE_COMMIT, SOURCE_PATH, SOURCE_REPOSITORY};
+pub use report::DIAGNOSTICS_MAX;
+pub use rules::{Allow, Rules};

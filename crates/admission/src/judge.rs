@@ -1,0 +1,186 @@
+//! One document: whether its object may enter, and as what.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+use tidegate_model::kinds::{Kind, KindSet, KindVersion, Scope};
+use tidegate_model::manifest::{Diagnostic, Document};
+use tidegate_model::{FieldError, FieldErrorReason, Object, ObjectKey};
+
+use crate::places::key_of;
+use crate::report::diagnostics;
+use crate::{Provenance, Rules, State, authored, nearest};
+
+/// The server keeps objects of 3 MiB; this leaves a third of it to the status.
+pub const DESIRED_BYTES_MAX: usize = 2 << 20;
+
+pub(crate) struct Judge<'j, S> {
+    pub kinds: &'j KindSet,
+    pub state: &'j S,
+    pub rules: &'j Rules,
+    /// The paths of the change.
+    pub touched: &'j HashSet<&'j str>,
+}
+
+/// An object that may enter as far as it alone is concerned.
+pub(crate) struct Judged<'d> {
+    pub key: ObjectKey,
+    /// Without system metadata and status, in the version that is stored.
+    pub object: Object,
+    pub document: &'d Document<'d>,
+}
+
+/// One that may not, with its key if it has come to one: what a file still
+/// speaks of is not removed.
+pub(crate) struct Refused<'d> {
+    pub key: Option<ObjectKey>,
+    pub diagnostics: Vec<Diagnostic>,
+    pub document: &'d Document<'d>,
+}
+
+type Judgement<'d, E> = Result<Result<Judged<'d>, Refused<'d>>, E>;
+
+impl<S: State> Judge<'_, S> {
+    /// The outer error is a failure to read the state.
+    pub fn judge<'d>(&self, document: &'d Document<'d>) -> Judgement<'d, S::Error> {
+        let authored = &document.object;
+        let Some((kind, version)) = self.kinds.by_gvk(authored.api_version(), authored.kind()) else {
+            let message = nearest::unknown_kind(self.kinds, &authored.gvk());
+            let error = FieldError::new("kind", FieldErrorReason::NotFound, message);
+            return Ok(Err(refused(None, document, &[error])));
+        };
+        let key = key_of(kind, document, self.rules);
+        let current = self.state.current(&key)?;
+        let mut errors = self.permission(kind, &key);
+        errors.extend(self.ownership(&key, current.as_deref()));
+        if !errors.is_empty() {
+            return Ok(Err(refused(Some(key), document, &errors)));
+        }
+        Ok(match desired(kind, version, &key, document, current.as_deref()) {
+            Ok(object) => Ok(Judged { key, object, document }),
+            Err(errors) => Err(refused(Some(key), document, &errors)),
+        })
+    }
+
+    fn permission(&self, kind: &Kind, key: &ObjectKey) -> Vec<FieldError> {
+        let Rules { repository, .. } = self.rules;
+        let mut errors = Vec::new();
+        let mut forbid = |field: &str, message: String| {
+            errors.push(FieldError::new(field, FieldErrorReason::Forbidden, message));
+        };
+        if !self.rules.kinds.allows(&(kind.resource.group.to_string(), kind.kind.to_string())) {
+            forbid("kind", format!("repository {repository} may not define {}: add it to its spec.kinds", kind.kind));
+        }
+        match &key.namespace {
+            None if !self.rules.allow_cluster_scoped => {
+                let remedy = "set its spec.allowClusterScoped";
+                forbid("kind", format!("repository {repository} may not define cluster-scoped objects: {remedy}"));
+            }
+            Some(namespace) if !self.rules.namespaces.allows(&namespace.to_string()) => {
+                let remedy = "add it to its spec.namespaces";
+                forbid(
+                    "metadata.namespace",
+                    format!("repository {repository} may not define objects in {namespace}: {remedy}"),
+                );
+            }
+            _ => {}
+        }
+        errors
+    }
+
+    /// An object belongs to one file of one repository. What nobody defined
+    /// yet, such as a namespace of the first start, may be adopted.
+    fn ownership(&self, key: &ObjectKey, current: Option<&Object>) -> Option<FieldError> {
+        let current = current?;
+        let forbid = |message: String| Some(FieldError::new("metadata.name", FieldErrorReason::Forbidden, message));
+        if current.deletion_timestamp().is_some() {
+            let finalizers: Vec<_> = current.finalizers().collect();
+            let waits = finalizers.join(", ");
+            return forbid(format!("{key} is being deleted and waits for {waits}: push again when it is gone"));
+        }
+        match Provenance::of(current) {
+            Some(Provenance { repository, path }) if repository != &*self.rules.repository => forbid(format!(
+                "{key} is already defined by repository {repository} at {path}: an object belongs to one"
+            )),
+            Some(Provenance { path, .. }) if !self.touched.contains(path) => {
+                forbid(format!("{key} is already defined at {path}: remove one of the two"))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn refused<'d>(key: Option<ObjectKey>, document: &'d Document<'d>, errors: &[FieldError]) -> Refused<'d> {
+    Refused { key, diagnostics: diagnostics(document, errors), document }
+}
+
+fn desired(
+    kind: &Kind,
+    version: &KindVersion,
+    key: &ObjectKey,
+    document: &Document<'_>,
+    current: Option<&Object>,
+) -> Result<Object, Vec<FieldError>> {
+    let mut object = document.object.clone();
+    let mut errors = authored::check(&mut object);
+    errors.extend(place_body(version, document, &mut object));
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    if let (Scope::Namespaced, Some(namespace)) = (kind.scope, &key.namespace) {
+        object.metadata_mut().entry("namespace").or_insert_with(|| namespace.to_string().into());
+    }
+    // Neither side shows a status: a rule about a transition must not see it vanish.
+    let old = current.map(|current| without_status(current.clone()));
+    let errors = kind.admit(version, &mut object, old.as_ref());
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let mut object = without_status(object);
+    object.root_mut().insert("apiVersion".into(), kind.api_version(kind.storage_version()).into());
+    match encoded_bytes(&object) {
+        bytes if bytes > DESIRED_BYTES_MAX => {
+            let message = format!("{bytes} bytes of JSON are more than the {DESIRED_BYTES_MAX} allowed");
+            Err(vec![FieldError::new("", FieldErrorReason::TooLong, message)])
+        }
+        _ => Ok(object),
+    }
+}
+
+/// The text below the front matter is `spec.body`.
+fn place_body(version: &KindVersion, document: &Document<'_>, object: &mut Object) -> Option<FieldError> {
+    let body = document.body.as_ref()?;
+    let refuse = |message: String| Some(FieldError::new("spec.body", FieldErrorReason::Forbidden, message));
+    if !version.has_body() {
+        let kind = object.kind();
+        return refuse(format!("{kind} has no body: remove the text below the front matter"));
+    }
+    let spec = object.root_mut().entry("spec").or_insert_with(|| Value::Object(Map::new()));
+    let Value::Object(spec) = spec else { return None };
+    if spec.contains_key("body") {
+        return refuse("is in the front matter and below it: keep one of the two".into());
+    }
+    spec.insert("body".into(), body.as_str().into());
+    None
+}
+
+fn without_status(mut object: Object) -> Object {
+    object.root_mut().remove("status");
+    object
+}
+
+fn encoded_bytes(object: &Object) -> usize {
+    struct Counter(usize);
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    serde_json::to_writer(&mut counter, object.root()).expect("JSON values serialize into a counter");
+    counter.0
+}

@@ -1,0 +1,123 @@
+//! What a change deletes, and whether anything would be left without its kind
+//! or its namespace.
+
+use std::collections::HashMap;
+
+use tidegate_model::kinds::KindSet;
+use tidegate_model::manifest::Diagnostic;
+use tidegate_model::{GroupResource, ObjectKey};
+
+use crate::definitions::InForce;
+use crate::places::{defined_resource, is_namespace};
+use crate::report::Report;
+use crate::{Change, Provenance, Rules, State};
+
+/// Namespaces that the server needs; it would make them again.
+const KEPT_NAMESPACES: [&str; 2] = ["system", "default"];
+
+/// An object that its file no longer defines.
+pub(crate) struct Removal<'c> {
+    pub key: ObjectKey,
+    pub path: &'c str,
+    /// With finalizers it stays until they are done.
+    pub at_once: bool,
+}
+
+/// Everything that the paths of the change defined. Which of it is removed is
+/// known once its new objects are.
+pub(crate) fn candidates<'c, S: State>(
+    change: &Change<'c>,
+    state: &S,
+    rules: &Rules,
+) -> Result<Vec<Removal<'c>>, S::Error> {
+    let mut candidates = Vec::new();
+    for path in change.paths() {
+        for key in state.defined_at(path)? {
+            let Some(current) = state.current(&key)? else { continue };
+            let here = Provenance { repository: &rules.repository, path };
+            if Provenance::of(&current) == Some(here) && current.deletion_timestamp().is_none() {
+                let at_once = current.finalizers().next().is_none();
+                candidates.push(Removal { key, path, at_once });
+            }
+        }
+    }
+    Ok(candidates)
+}
+
+/// Refuses what would strand objects.
+pub(crate) fn check<S: State>(
+    removals: &[Removal<'_>],
+    in_force: &InForce,
+    before: &KindSet,
+    state: &S,
+    report: &mut Report,
+) -> Result<(), S::Error> {
+    let leaving = Leaving::of(removals);
+    for removal in removals {
+        let left = if let Some(resource) = defined_resource(&removal.key) {
+            leaving.left_of_kind(state, &resource)?
+        } else if is_namespace(&removal.key) {
+            leaving.left_in_namespace(state, before, &removal.key.name)?
+        } else {
+            0
+        };
+        if let Some(message) = refusal(removal, left) {
+            report.add(Diagnostic::of_file(removal.path, message));
+        }
+    }
+    for replaced in in_force.replaced.iter().filter(|replaced| !replaced.broken.is_empty()) {
+        let left = leaving.left_of_kind(state, &replaced.resource)?;
+        if left > 0 {
+            report.extend(replaced.broken.iter().cloned().map(|broken| with_count(broken, left)));
+        }
+    }
+    Ok(())
+}
+
+fn refusal(removal: &Removal<'_>, left: u64) -> Option<String> {
+    let key = &removal.key;
+    if is_namespace(key) && KEPT_NAMESPACES.contains(&&*key.name) {
+        return Some(format!("{key} cannot be deleted: the server needs it; keep the file"));
+    }
+    let objects = if left == 1 { "object" } else { "objects" };
+    (left > 0).then(|| {
+        format!("removing {key} would strand {left} {objects}: remove them first, or in the same change; those with finalizers must be gone before")
+    })
+}
+
+fn with_count(broken: Diagnostic, left: u64) -> Diagnostic {
+    let objects = if left == 1 { "object is" } else { "objects are" };
+    Diagnostic { message: format!("{} ({left} {objects} stored)", broken.message), ..broken }
+}
+
+/// How many objects leave the store with the change itself.
+struct Leaving<'r> {
+    by_kind: HashMap<&'r GroupResource, u64>,
+    by_namespace: HashMap<&'r str, u64>,
+}
+
+impl<'r> Leaving<'r> {
+    fn of(removals: &'r [Removal<'_>]) -> Self {
+        let mut leaving = Self { by_kind: HashMap::new(), by_namespace: HashMap::new() };
+        for Removal { key, .. } in removals.iter().filter(|removal| removal.at_once) {
+            *leaving.by_kind.entry(&key.resource).or_default() += 1;
+            if let Some(namespace) = &key.namespace {
+                *leaving.by_namespace.entry(namespace).or_default() += 1;
+            }
+        }
+        leaving
+    }
+
+    fn left_of_kind<S: State>(&self, state: &S, resource: &GroupResource) -> Result<u64, S::Error> {
+        let leaving = self.by_kind.get(resource).copied().unwrap_or(0);
+        Ok(state.count(resource, None)?.saturating_sub(leaving))
+    }
+
+    fn left_in_namespace<S: State>(&self, state: &S, kinds: &KindSet, namespace: &str) -> Result<u64, S::Error> {
+        let mut stored = 0;
+        for kind in kinds.iter() {
+            stored += state.count(&kind.resource, Some(namespace))?;
+        }
+        Ok(stored.saturating_sub(self.by_namespace.get(namespace).copied().unwrap_or(0)))
+    }
+}

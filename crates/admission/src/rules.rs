@@ -1,0 +1,118 @@
+//! What a repository may define.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tidegate_model::Object;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// `namespace/name`: the owner of what it defines.
+    pub repository: Arc<str>,
+    /// For objects whose file names none.
+    pub default_namespace: Arc<str>,
+    pub namespaces: Allow<String>,
+    /// By group and kind.
+    pub kinds: Allow<(String, String)>,
+    pub allow_cluster_scoped: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Allow<T> {
+    Any,
+    Only(BTreeSet<T>),
+}
+
+impl<T: Ord> Allow<T> {
+    pub fn allows(&self, item: &T) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Only(items) => items.contains(item),
+        }
+    }
+}
+
+impl Rules {
+    /// The rules of a `Repository` object, which its schema has checked.
+    pub fn of_repository(repository: &Object) -> Self {
+        let own = repository.namespace().unwrap_or_default();
+        let spec = repository.spec().unwrap_or(&Value::Null);
+        Self {
+            repository: format!("{own}/{}", repository.name()).into(),
+            default_namespace: own.into(),
+            namespaces: namespaces(&spec["namespaces"], own),
+            kinds: kinds(&spec["kinds"]),
+            allow_cluster_scoped: spec["allowClusterScoped"].as_bool().unwrap_or(false),
+        }
+    }
+
+    /// For the repository that may define everything.
+    pub fn unrestricted(namespace: &str, name: &str) -> Self {
+        Self {
+            repository: format!("{namespace}/{name}").into(),
+            default_namespace: namespace.into(),
+            namespaces: Allow::Any,
+            kinds: Allow::Any,
+            allow_cluster_scoped: true,
+        }
+    }
+}
+
+/// Its own namespace unless it lists others; `*` is all of them.
+fn namespaces(listed: &Value, own: &str) -> Allow<String> {
+    let names: BTreeSet<String> = items(listed).filter_map(Value::as_str).map(Into::into).collect();
+    if names.contains("*") {
+        Allow::Any
+    } else if names.is_empty() {
+        Allow::Only([own.to_string()].into())
+    } else {
+        Allow::Only(names)
+    }
+}
+
+fn kinds(listed: &Value) -> Allow<(String, String)> {
+    let text = |item: &Value, field: &str| item[field].as_str().unwrap_or_default().to_string();
+    let kinds: BTreeSet<_> = items(listed).map(|item| (text(item, "group"), text(item, "kind"))).collect();
+    if kinds.is_empty() { Allow::Any } else { Allow::Only(kinds) }
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn rules(spec: Value) -> Rules {
+        let object = json!({"apiVersion": "tidegate.dev/v1", "kind": "Repository", "metadata": {"namespace": "shop", "name": "goods"}, "spec": spec});
+        Rules::of_repository(&Object::from_value(object).unwrap())
+    }
+
+    #[test]
+    fn its_own_namespace_by_default() {
+        let rules = rules(json!({}));
+        assert_eq!((&*rules.repository, &*rules.default_namespace), ("shop/goods", "shop"));
+        assert!(rules.namespaces.allows(&"shop".into()) && !rules.namespaces.allows(&"other".into()));
+        assert!(rules.kinds == Allow::Any && !rules.allow_cluster_scoped);
+    }
+
+    #[test]
+    fn what_is_listed() {
+        let rules = rules(
+            json!({"namespaces": ["a", "b"], "kinds": [{"kind": "Product", "group": "c"}], "allowClusterScoped": true}),
+        );
+        assert!(rules.namespaces.allows(&"b".into()) && !rules.namespaces.allows(&"shop".into()));
+        assert!(
+            rules.kinds.allows(&("c".into(), "Product".into())) && !rules.kinds.allows(&("".into(), "Product".into()))
+        );
+        assert!(rules.allow_cluster_scoped);
+    }
+
+    #[test]
+    fn a_star_is_every_namespace() {
+        assert_eq!(rules(json!({"namespaces": ["a", "*"]})).namespaces, Allow::Any);
+    }
+}

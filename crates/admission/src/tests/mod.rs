@@ -1,0 +1,140 @@
+//! Pushes into a small world: a store in memory that applies admitted plans.
+
+mod cases;
+mod simulation;
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use tidegate_model::kinds::KindSet;
+use tidegate_model::{GroupResource, Object, ObjectKey};
+
+use crate::*;
+
+pub struct World {
+    pub kinds: KindSet,
+    pub objects: BTreeMap<ObjectKey, Arc<Object>>,
+    pub rules: Rules,
+    uids: usize,
+}
+
+/// A repository's view of the world.
+struct Seen<'w>(&'w World);
+
+impl State for Seen<'_> {
+    type Error = Infallible;
+
+    fn current(&self, key: &ObjectKey) -> Result<Option<Arc<Object>>, Infallible> {
+        Ok(self.0.objects.get(key).cloned())
+    }
+
+    fn defined_at(&self, path: &str) -> Result<Vec<ObjectKey>, Infallible> {
+        let here = Provenance { repository: &self.0.rules.repository, path };
+        let defined = self.0.objects.iter().filter(|(_, object)| Provenance::of(object) == Some(here));
+        Ok(defined.map(|(key, _)| key.clone()).collect())
+    }
+
+    fn count(&self, resource: &GroupResource, namespace: Option<&str>) -> Result<u64, Infallible> {
+        let fits = |key: &&ObjectKey| {
+            key.resource == *resource && namespace.is_none_or(|name| key.namespace.as_deref() == Some(name))
+        };
+        Ok(self.0.objects.keys().filter(fits).count() as u64)
+    }
+}
+
+impl World {
+    /// With the namespace `default`, as after the first start.
+    pub fn new() -> Self {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "uid": "uid-0", "generation": 1}});
+        let key = ObjectKey::new(GroupResource::new("", "namespaces"), None, "default");
+        let objects = [(key, Arc::new(Object::from_value(namespace).unwrap()))].into();
+        Self { kinds: KindSet::builtin(), objects, rules: Rules::unrestricted("default", "all"), uids: 0 }
+    }
+
+    /// What happened, a line each, or the diagnostics.
+    pub fn push(&mut self, files: &[(&str, &str)], removed: &[&str]) -> String {
+        let files = files.iter().map(|(path, text)| File { path, bytes: text.as_bytes() }).collect();
+        let change = Change { files, removed: removed.to_vec() };
+        let Ok(verdict) = plan(&self.kinds, &Seen(self), &self.rules, &change);
+        match verdict {
+            Verdict::Reject(diagnostics) => diagnostics.iter().map(|diagnostic| format!("! {diagnostic}\n")).collect(),
+            Verdict::Admit(plan) => self.apply(plan),
+        }
+    }
+
+    pub fn edit(&mut self, name: &str, edit: impl FnOnce(&mut Object)) {
+        let object = self.objects.iter_mut().find(|(key, _)| &*key.name == name).unwrap().1;
+        edit(Arc::make_mut(object));
+    }
+
+    fn apply(&mut self, plan: Plan) -> String {
+        let mut log = String::new();
+        let now = DateTime::<Utc>::UNIX_EPOCH;
+        for put in plan.puts {
+            self.uids += 1;
+            let uid = format!("uid-{}", self.uids);
+            let source = Provenance { repository: &self.rules.repository, path: &put.place.path };
+            let stamp = Stamp { now, new_uid: &uid, source, commit: None };
+            let (what, next) =
+                match next_object(&put.desired, self.objects.get(&put.key).map(|object| &**object), &stamp) {
+                    Outcome::Create(next) => ("create", next),
+                    Outcome::Update(next) => ("update", next),
+                    Outcome::Unchanged => {
+                        writeln!(log, "unchanged {}", put.key).unwrap();
+                        continue;
+                    }
+                    Outcome::Terminating => panic!("the plan lets pass what is being deleted: {}", put.key),
+                };
+            writeln!(
+                log,
+                "{what} {} generation {} from {}:{}",
+                put.key,
+                next.generation(),
+                put.place.path,
+                put.place.line
+            )
+            .unwrap();
+            self.objects.insert(put.key, Arc::new(next));
+        }
+        for key in plan.deletes {
+            match delete_object(&self.objects[&key], now) {
+                Deletion::Remove => drop(self.objects.remove(&key)),
+                Deletion::Stamp(stamped) => drop(self.objects.insert(key.clone(), Arc::new(stamped))),
+                Deletion::Waiting => panic!("the plan deletes twice: {key}"),
+            }
+            writeln!(log, "delete {key}").unwrap();
+        }
+        self.kinds = plan.kinds;
+        log
+    }
+}
+
+pub fn file(kind: &str, name: &str, spec: &str) -> String {
+    format!("apiVersion: catalog.gitstore.dev/v1beta1\nkind: {kind}\nmetadata:\n  name: {name}\nspec: {spec}\n")
+}
+
+pub fn namespace(name: &str) -> String {
+    format!("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {name}\n")
+}
+
+/// A definition of `Widget`s of `example.com`, with `scope`.
+pub fn widgets(scope: &str, versions: &[&str]) -> String {
+    let version = |(at, name): (usize, &&str)| {
+        format!(
+            "  - {{name: {name}, served: true, storage: {}, schema: {{openAPIV3Schema: {{type: object, properties: {{spec: {{type: object, properties: {{size: {{type: integer}}}}}}}}}}}}}}\n",
+            at == 0
+        )
+    };
+    let versions: String = versions.iter().enumerate().map(version).collect();
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: widgets.example.com\nspec:\n  group: example.com\n  scope: {scope}\n  names: {{kind: Widget, plural: widgets}}\n  versions:\n{versions}"
+    )
+}
+
+pub fn widget(name: &str, version: &str) -> String {
+    format!("apiVersion: example.com/{version}\nkind: Widget\nmetadata:\n  name: {name}\nspec:\n  size: 1\n")
+}
