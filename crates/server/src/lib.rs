@@ -1,6 +1,10 @@
 //! One HTTP listener and what stands behind it: identity, the API service,
 //! GraphQL, health and metrics.
 
+pub mod api;
+pub mod graphql;
 pub mod http;
 pub mod identity;
+mod manifests;
 pub mod metrics;
+pub mod server;

@@ -5,6 +5,7 @@
 //! may not see an object never learns whether it exists or conflicts.
 
 mod account;
+mod bootstrap;
 mod finalizers;
 mod follow;
 mod kinds;
@@ -30,7 +31,7 @@ use follow::Follower;
 pub use follow::{FollowError, OnKinds};
 use kind_ref::KindRef;
 pub use kinds::{CrdKinds, KindsInForce};
-pub use project::{Applied, ProjectError};
+pub use project::{Applied, DefinedAt, ProjectError, Projected, Projection};
 pub use read::{ListPage, ListQuery};
 pub use status::{StatusWrite, missing_precondition};
 use watch::WatchCounts;
@@ -61,6 +62,7 @@ struct Inner {
     /// their memory is bounded.
     list_permits: Semaphore,
     watch_counts: Arc<WatchCounts>,
+    projecting: tokio::sync::Mutex<()>,
 }
 
 /// An object as it is shown: in the version that the caller asked for.
@@ -89,7 +91,15 @@ impl Api {
     ) -> Result<Self, FollowError> {
         let follower = Follower::start(store.clone(), identities.clone(), on_kinds)?;
         let list_permits = Semaphore::new(options.lists_at_once_max);
-        Ok(Self(Arc::new(Inner { store, identities, follower, options, list_permits, watch_counts: Arc::default() })))
+        Ok(Self(Arc::new(Inner {
+            store,
+            identities,
+            follower,
+            options,
+            list_permits,
+            watch_counts: Arc::default(),
+            projecting: tokio::sync::Mutex::new(()),
+        })))
     }
 
     pub fn kinds(&self) -> Arc<KindsInForce> {

@@ -1,3 +1,206 @@
-//! stub
-pub struct Applied;
-pub struct ProjectError;
+//! The one door for desired state: a change of a repository's files is
+//! admitted against the store as it is and applied in one commit.
+//!
+//! Invariant: status and finalizers are never written here; a status write
+//! that comes in between is merged with, not overwritten.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use tidegate_admission::{
+    Change, Deletion, Outcome, Plan, PlannedPut, Provenance, Rules, Stamp, State, Verdict, delete_object, next_object,
+    plan,
+};
+use tidegate_model::kinds::KindSet;
+use tidegate_model::manifest::Diagnostic;
+use tidegate_model::{EncodedObject, GroupResource, Object, ObjectKey, ResourceVersion};
+use tidegate_store::{CommitError, Expect, Op, Rebased, StoreError, StoredObject, Transaction, View, Write};
+use uuid::Uuid;
+
+use super::Api;
+
+/// What a repository defined at a path when it was last projected.
+pub type DefinedAt<'a> = &'a (dyn Fn(&str) -> Vec<ObjectKey> + Sync);
+
+pub struct Projection<'a> {
+    pub rules: &'a Rules,
+    pub change: Change<'a>,
+    pub defined_at: DefinedAt<'a>,
+    pub commit: Option<&'a str>,
+    /// Changed in the same transaction, such as the projected commit's id.
+    pub marks: Vec<(String, Option<Bytes>)>,
+}
+
+#[derive(Debug)]
+pub enum Projected {
+    Applied(Applied),
+    Rejected(Vec<Diagnostic>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Applied {
+    pub version: ResourceVersion,
+    pub created: usize,
+    pub updated: usize,
+    pub deleted: usize,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectError {
+    #[error("failed to read the state that the change applies to")]
+    Read(#[from] StoreError),
+    #[error("failed to commit the change")]
+    Commit(#[from] CommitError),
+}
+
+impl Api {
+    /// Admits and applies. When it returns, the change is durable, visible,
+    /// and what it says of kinds, roles and accounts is in force.
+    pub async fn project(&self, projection: Projection<'_>) -> Result<Projected, ProjectError> {
+        // One at a time: what is admitted must still hold when it is applied.
+        let _turn = self.0.projecting.lock().await;
+        let kinds = self.kinds().set.clone();
+        let view = self.0.store.view();
+        let prepared = tokio::task::block_in_place(|| prepare(&kinds, &view, &projection))?;
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
+            Err(diagnostics) => return Ok(Projected::Rejected(diagnostics)),
+        };
+        let keys: Vec<ObjectKey> = prepared.writes.iter().map(|write| write.key.clone()).collect();
+        let committed = self.0.store.commit(Transaction { writes: prepared.writes, marks: projection.marks }).await?;
+        for (key, version) in keys.iter().zip(&committed.versions) {
+            if let Some(version) = version {
+                self.0.follower.reached(key, *version).await;
+            }
+        }
+        Ok(Projected::Applied(Applied { version: committed.version, ..prepared.applied }))
+    }
+}
+
+struct Prepared {
+    writes: Vec<Write>,
+    applied: Applied,
+}
+
+fn prepare(
+    kinds: &KindSet,
+    view: &View,
+    projection: &Projection<'_>,
+) -> Result<Result<Prepared, Vec<Diagnostic>>, StoreError> {
+    let state = StoreState { view, defined_at: projection.defined_at };
+    let plan = match plan(kinds, &state, projection.rules, &projection.change)? {
+        Verdict::Admit(plan) => plan,
+        Verdict::Reject(diagnostics) => return Ok(Err(diagnostics)),
+    };
+    let author = Arc::new(Author {
+        repository: projection.rules.repository.clone(),
+        commit: projection.commit.map(Into::into),
+        now: Utc::now(),
+    });
+    writes(view, plan, &author).map(Ok)
+}
+
+/// What all objects of one projection are stamped with.
+struct Author {
+    repository: Arc<str>,
+    commit: Option<Box<str>>,
+    now: DateTime<Utc>,
+}
+
+impl Author {
+    fn next(&self, put: &PlannedPut, uid: &str, current: Option<&Object>) -> Outcome {
+        let source = Provenance { repository: &self.repository, path: &put.place.path };
+        next_object(
+            &put.desired,
+            current,
+            &Stamp { now: self.now, new_uid: uid, source, commit: self.commit.as_deref() },
+        )
+    }
+}
+
+fn writes(view: &View, plan: Plan, author: &Arc<Author>) -> Result<Prepared, StoreError> {
+    let mut applied = Applied { version: view.version(), created: 0, updated: 0, deleted: 0 };
+    let mut writes = Vec::with_capacity(plan.puts.len() + plan.deletes.len());
+    for put in plan.puts {
+        let (expect, current) = read(view, &put.key)?;
+        let uid = Uuid::new_v4().to_string();
+        let object = match author.next(&put, &uid, current.as_ref()) {
+            Outcome::Create(object) => {
+                applied.created += 1;
+                object
+            }
+            Outcome::Update(object) => {
+                applied.updated += 1;
+                object
+            }
+            // Admission refuses what is being deleted, against this same view.
+            Outcome::Unchanged | Outcome::Terminating => continue,
+        };
+        let (key, author) = (put.key.clone(), author.clone());
+        let rebase = Arc::new(move |current: Option<&StoredObject>| rebase_put(&author, &put, &uid, current));
+        writes.push(Write { key, expect, op: Op::Put(EncodedObject::new(&object)), rebase: Some(rebase) });
+    }
+    for key in plan.deletes {
+        let (expect, current) = read(view, &key)?;
+        let Some(current) = current else { continue };
+        let now = author.now;
+        let Some(op) = deletion(&current, now) else { continue };
+        applied.deleted += 1;
+        let rebase = Arc::new(move |current: Option<&StoredObject>| rebase_delete(current, now));
+        writes.push(Write { key, expect, op, rebase: Some(rebase) });
+    }
+    Ok(Prepared { writes, applied })
+}
+
+fn read(view: &View, key: &ObjectKey) -> Result<(Expect, Option<Object>), StoreError> {
+    let stored = view.get(key)?;
+    let expect = stored.as_ref().map_or(Expect::Absent, |stored| Expect::Version(stored.version));
+    Ok((expect, stored.and_then(|stored| Object::from_json(&stored.json))))
+}
+
+/// Somebody wrote status or finalizers between our read and our commit.
+fn rebase_put(author: &Author, put: &PlannedPut, uid: &str, current: Option<&StoredObject>) -> Rebased {
+    let current = current.and_then(|stored| Object::from_json(&stored.json));
+    match author.next(put, uid, current.as_ref()) {
+        Outcome::Create(object) | Outcome::Update(object) => Rebased::Op(Op::Put(EncodedObject::new(&object))),
+        Outcome::Unchanged => Rebased::Skip,
+        Outcome::Terminating => Rebased::Conflict,
+    }
+}
+
+fn rebase_delete(current: Option<&StoredObject>, now: DateTime<Utc>) -> Rebased {
+    let current = current.and_then(|stored| Object::from_json(&stored.json));
+    current.and_then(|object| deletion(&object, now)).map_or(Rebased::Skip, Rebased::Op)
+}
+
+fn deletion(current: &Object, now: DateTime<Utc>) -> Option<Op> {
+    match delete_object(current, now) {
+        Deletion::Remove => Some(Op::Delete),
+        Deletion::Stamp(object) => Some(Op::Put(EncodedObject::new(&object))),
+        Deletion::Waiting => None,
+    }
+}
+
+/// The store as admission reads it.
+struct StoreState<'a> {
+    view: &'a View,
+    defined_at: DefinedAt<'a>,
+}
+
+impl State for StoreState<'_> {
+    type Error = StoreError;
+
+    fn current(&self, key: &ObjectKey) -> Result<Option<Arc<Object>>, StoreError> {
+        let stored = self.view.get(key)?;
+        Ok(stored.and_then(|stored| Object::from_json(&stored.json)).map(Arc::new))
+    }
+
+    fn defined_at(&self, path: &str) -> Result<Vec<ObjectKey>, StoreError> {
+        Ok((self.defined_at)(path))
+    }
+
+    fn count(&self, resource: &GroupResource, namespace: Option<&str>) -> Result<u64, StoreError> {
+        self.view.count(resource, namespace)
+    }
+}

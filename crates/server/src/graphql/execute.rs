@@ -19,7 +19,7 @@ use crate::api::error::{ApiError, Code};
 use crate::api::kind_ref::KindRef;
 use crate::api::{Api, FinalizersWrite, Item, ListPage, ListQuery, StatusWrite};
 use crate::identity::Session;
-use crate::metrics::Metrics;
+use crate::metrics::{CODE_OK, Metrics};
 
 /// Who asks, and of what.
 #[derive(Clone, Copy)]
@@ -80,9 +80,9 @@ impl Graphql {
                 continue;
             }
             let Some(field) = ready.state.types.root(root, name) else { continue };
-            let timer = caller.metrics.start_request(field.operation);
+            let timer = caller.metrics.start_request(field.operation.as_str());
             let result = run(&compiler, &call, field, caller).await;
-            timer.finish(result.as_ref().map_or_else(|error| error.code.as_str(), |_| "OK"));
+            timer.finish(result.as_ref().map_or_else(|error| error.code.as_str(), |_| CODE_OK));
             match result {
                 Ok(value) => reply.field(call.response_key, &value),
                 Err(error) => reply.failed_field(call.response_key, !field.result.required, call.field.pos, &error),

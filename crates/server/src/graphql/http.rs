@@ -21,7 +21,7 @@ use super::{Graphql, graphiql, socket};
 use crate::api::Api;
 use crate::api::error::{ApiError, Code};
 use crate::http::Shutdown;
-use crate::identity::{AuthError, Session};
+use crate::identity::{Session, bearer_token};
 use crate::metrics::Metrics;
 
 /// What the handlers need; a cheap handle.
@@ -58,12 +58,7 @@ impl Front {
 
     /// `Bearer …`, from a header or from `connection_init`.
     pub(super) fn authenticate(&self, authorization: Option<&str>) -> Result<Session, ApiError> {
-        let value = authorization.ok_or(AuthError::Missing)?;
-        let (scheme, token) = value.split_once(' ').ok_or(AuthError::NotBearer)?;
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return Err(AuthError::NotBearer.into());
-        }
-        Ok(self.0.api.identities().authenticate(token.trim())?)
+        Ok(self.0.api.identities().authenticate(bearer_token(authorization)?)?)
     }
 }
 

@@ -21,7 +21,7 @@ mod schema;
 mod selection;
 mod socket;
 mod subscription;
-pub(crate) mod types;
+mod types;
 
 pub mod limits;
 

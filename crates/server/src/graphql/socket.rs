@@ -15,13 +15,15 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
-use super::execute::{Caller, Checked};
+use super::execute::{Caller, Checked, Ready};
 use super::http::Front;
 use super::prepare::Request;
 use super::protocol::{self, ClientMessage, Closing, SubscribePayload};
 use super::reply::{Reply, error_json};
+use super::types;
 use crate::api::error::{ApiError, Code};
 use crate::identity::Session;
+use crate::metrics::CODE_OK;
 
 /// Batches between subscriptions and the writer. A batch is bounded by the
 /// store, so a client that stops reading costs a few of them, not its backlog.
@@ -39,6 +41,7 @@ enum Out {
 }
 
 pub async fn run(front: Front, socket: WebSocket) {
+    let _counted = front.metrics().websocket_opened();
     let (sink, stream) = socket.split();
     let (outbox, inbox) = mpsc::channel(OUTBOX_BATCHES_MAX);
     let writer = tokio::spawn(write(sink, inbox));
@@ -91,7 +94,7 @@ impl Connection {
     async fn read(&mut self, mut stream: SplitStream<WebSocket>) -> Option<(Closing, String)> {
         let opened = Instant::now();
         let init_by = opened + self.front.graphql().limits.init_timeout;
-        let mut shutdown = self.front.shutdown();
+        let shutdown = self.front.shutdown();
         let mut heard = opened;
         let mut ping = tokio::time::interval_at(opened + PING_INTERVAL, PING_INTERVAL);
         loop {
@@ -247,26 +250,32 @@ impl Operation {
             Checked::Done(reply) => self.once(&reply).await,
             Checked::Query(ready) => self.once(&graphql.execute(&ready, caller).await).await,
             Checked::Subscription(ready) => {
-                let timer = caller.metrics.start_request(super::types::Operation::Watch);
-                match graphql.subscribe(&ready, &self.id, caller) {
-                    Err(error) => {
-                        timer.finish(error.code.as_str());
-                        self.fail(&error).await;
-                    }
-                    Ok(mut subscription) => {
-                        timer.finish("OK");
-                        let error = loop {
-                            match subscription.next().await {
-                                Ok(frames) => {
-                                    if self.outbox.send(Out::Frames(frames)).await.is_err() {
-                                        return;
-                                    }
-                                }
-                                Err(error) => break error,
-                            }
-                        };
-                        self.fail(&error).await;
-                    }
+                let error = self.watch(&ready, caller).await;
+                if let Some(error) = error {
+                    self.fail(&error).await;
+                }
+            }
+        }
+    }
+
+    /// Until the watch ends; `None` if the connection did before it.
+    async fn watch(&self, ready: &Ready, caller: Caller<'_>) -> Option<ApiError> {
+        let timer = caller.metrics.start_request(types::Operation::Watch.as_str());
+        let mut subscription = match self.front.graphql().subscribe(ready, &self.id, caller) {
+            Ok(subscription) => subscription,
+            Err(error) => {
+                timer.finish(error.code.as_str());
+                return Some(error);
+            }
+        };
+        timer.finish(CODE_OK);
+        let _counted = caller.metrics.watch_opened();
+        loop {
+            match subscription.next().await {
+                Ok(frames) => self.outbox.send(Out::Frames(frames)).await.ok()?,
+                Err(error) => {
+                    caller.metrics.watch_ended(error.code.as_str());
+                    return Some(error);
                 }
             }
         }

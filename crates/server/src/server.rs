@@ -1,0 +1,145 @@
+//! The server as one thing: opened in order, run, and closed in reverse.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tidegate_store::{CommitError, OpenError, Store};
+
+use crate::api::{self, Api, FollowError};
+use crate::graphql::limits::Limits as GraphqlLimits;
+use crate::graphql::{self, Front, Graphql};
+use crate::http::{self, Checks, Listen, ListenError, Listener, Outcome, Shell, Shutdown};
+use crate::identity::{Clock, Identities, SetupError, Tokens};
+use crate::manifests::{self, ManifestsError};
+use crate::metrics::Metrics;
+
+/// The store's folder in the data directory.
+pub const STORE_DIR: &str = "store";
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub data_dir: PathBuf,
+    pub listen: Listen,
+    pub store: tidegate_store::Options,
+    pub graphql: GraphqlLimits,
+    pub http: http::Limits,
+    /// A folder of manifests to admit before serving.
+    pub manifests: Option<PathBuf>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("failed to create the data directory {}", path.display())]
+    DataDir { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    #[error("failed to set up tokens")]
+    Identity(#[from] SetupError),
+    #[error("failed to open the store")]
+    Store(#[from] OpenError),
+    #[error("failed to load what governs the server")]
+    Follow(#[from] FollowError),
+    #[error("failed to create the first namespaces")]
+    Bootstrap(#[from] CommitError),
+    #[error(transparent)]
+    Manifests(#[from] ManifestsError),
+}
+
+/// Bound and ready; serving begins with [`Server::run`].
+pub struct Server {
+    listener: Listener,
+    router: axum::Router,
+    store: Store,
+    api: Api,
+    metrics: Arc<Metrics>,
+    shutdown: Shutdown,
+    limits: http::Limits,
+    admin_token_path: PathBuf,
+    manifests: Option<api::Applied>,
+}
+
+/// Needs a multi-threaded tokio runtime.
+pub async fn start(options: Options) -> Result<Server, StartError> {
+    let Options { data_dir, listen, store, graphql: graphql_limits, http: http_limits, manifests } = options;
+    // The address first: a second server should fail before it touches data.
+    let listener = Listener::bind(&listen)?;
+    create_private_dir(&data_dir)?;
+    let store = Store::open(&data_dir.join(STORE_DIR), store)?;
+    let identities = Arc::new(Identities::new(Tokens::open(&data_dir, Clock::system())?));
+    let admin_token_path = identities.tokens().admin_token_path().to_owned();
+    let metrics = Arc::new(Metrics::default());
+    let shutdown = Shutdown::default();
+
+    let graphql = Arc::new(Graphql::new(graphql_limits.clone()));
+    let api = start_api(&store, &identities, &graphql, &graphql_limits)?;
+    api.bootstrap().await?;
+    let manifests = match manifests {
+        Some(folder) => Some(manifests::apply(&api, &folder).await?),
+        None => None,
+    };
+
+    let checks = Arc::new(Checks::default());
+    let checked = store.clone();
+    checks.register("store", move || checked.health());
+    metrics.register_store(store.clone());
+    let front = Front::new(graphql, api.clone(), metrics.clone(), shutdown.clone());
+    let shell = Shell { identities, metrics: metrics.clone(), checks, shutdown: shutdown.clone(), limits: http_limits };
+    let router = shell.wrap(graphql::routes(front));
+    Ok(Server { listener, router, store, api, metrics, shutdown, limits: http_limits, admin_token_path, manifests })
+}
+
+fn start_api(
+    store: &Store,
+    identities: &Arc<Identities>,
+    graphql: &Arc<Graphql>,
+    limits: &GraphqlLimits,
+) -> Result<Api, FollowError> {
+    let options = api::Options {
+        page_objects_max: limits.page_objects_max,
+        page_bytes_max: limits.page_bytes_max,
+        lists_at_once_max: limits.lists_at_once_max,
+        watches_per_identity_max: limits.watches_per_identity_max,
+    };
+    let graphql = graphql.clone();
+    Api::start(store.clone(), identities.clone(), options, Arc::new(move |kinds| graphql.kinds_changed(kinds)))
+}
+
+impl Server {
+    pub fn url(&self) -> String {
+        self.listener.url()
+    }
+
+    pub fn admin_token_path(&self) -> &Path {
+        &self.admin_token_path
+    }
+
+    /// What the folder of manifests changed, if one was given.
+    pub fn manifests(&self) -> Option<api::Applied> {
+        self.manifests
+    }
+
+    pub fn api(&self) -> &Api {
+        &self.api
+    }
+
+    /// For whoever ends the server: signals, or a test.
+    pub fn shutdown(&self) -> Shutdown {
+        self.shutdown.clone()
+    }
+
+    /// Serves until it is told to stop, then drains and closes the store.
+    pub async fn run(self) -> Outcome {
+        let outcome = http::serve(self.listener, self.router, self.limits, self.shutdown, self.metrics).await;
+        self.store.close().await;
+        outcome
+    }
+}
+
+/// Tokens live in it: nobody else may even list it.
+fn create_private_dir(path: &Path) -> Result<(), StartError> {
+    use std::os::unix::fs::DirBuilderExt;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(path).map_err(|source| StartError::DataDir { path: path.to_owned(), source })
+}
