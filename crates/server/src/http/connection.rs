@@ -90,6 +90,8 @@ async fn run_http(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, 
     let (mut awaits_first, mut runs) = (true, true);
     loop {
         tokio::select! {
+            // The connection first: what has arrived counts as in time.
+            biased;
             result = connection.as_mut() => {
                 if let Err(error) = result {
                     tracing::debug!(%peer, error = &*error, "connection ended");

@@ -34,6 +34,7 @@ impl Verb {
             Self::Patch => "patch",
             Self::Create => "create",
             Self::Delete => "delete",
+            Self::Delete => "delete",
             Self::Push => "push",
             Self::Fetch => "fetch",
         }

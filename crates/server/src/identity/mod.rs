@@ -6,6 +6,8 @@
 mod accounts;
 mod attributes;
 mod clock;
+#[cfg(test)]
+mod docs_tests;
 mod error;
 mod identities;
 #[cfg(test)]
