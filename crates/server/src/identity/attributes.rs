@@ -34,7 +34,6 @@ impl Verb {
             Self::Patch => "patch",
             Self::Create => "create",
             Self::Delete => "delete",
-            Self::Delete => "delete",
             Self::Push => "push",
             Self::Fetch => "fetch",
         }
