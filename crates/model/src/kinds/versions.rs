@@ -14,7 +14,8 @@ use crate::{FieldError, FieldErrorReason};
 /// Versions of one kind; each holds a compiled schema.
 const VERSIONS_MAX: usize = 32;
 
-/// The versions, and the index of the one that is stored.
+/// The versions, and the index of the one that is stored. With an error a
+/// version may be missing: the caller then drops them all.
 pub(super) fn read(spec: &Map<String, Value>, path: &Path, errors: &mut Errors) -> (Vec<KindVersion>, Option<usize>) {
     let path = path.field("versions");
     let entries = spec.get("versions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -30,23 +31,28 @@ pub(super) fn read(spec: &Map<String, Value>, path: &Path, errors: &mut Errors) 
     for (at, entry) in entries.iter().enumerate() {
         versions.extend(version(entry, &path.index(at), errors));
     }
-    check_names(&versions, &path, errors);
-    let storage = storage_of(&versions, &path, errors);
+    check_names(entries, &path, errors);
+    let storage = storage_of(entries, &path, errors);
     (versions, storage)
 }
 
-fn check_names(versions: &[KindVersion], path: &Path, errors: &mut Errors) {
+fn check_names(entries: &[Value], path: &Path, errors: &mut Errors) {
     let mut seen = HashSet::new();
-    for (at, version) in versions.iter().enumerate() {
-        if !seen.insert(&version.name) {
-            let message = format!("Duplicate value: {:?}", version.name);
-            errors.push(path.index(at).field("name"), FieldErrorReason::Duplicate, message);
+    for (at, entry) in entries.iter().enumerate() {
+        let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
+        if !seen.insert(name) {
+            errors.push(
+                path.index(at).field("name"),
+                FieldErrorReason::Duplicate,
+                format!("Duplicate value: {name:?}"),
+            );
         }
     }
 }
 
-fn storage_of(versions: &[KindVersion], path: &Path, errors: &mut Errors) -> Option<usize> {
-    let mut stored = versions.iter().enumerate().filter(|(_, version)| version.storage).map(|(at, _)| at);
+fn storage_of(entries: &[Value], path: &Path, errors: &mut Errors) -> Option<usize> {
+    let is_stored = |entry: &Value| entry.get("storage").and_then(Value::as_bool) == Some(true);
+    let mut stored = entries.iter().enumerate().filter(|(_, entry)| is_stored(entry)).map(|(at, _)| at);
     match (stored.next(), stored.next()) {
         (Some(at), None) => Some(at),
         _ => {

@@ -17,6 +17,9 @@ use super::source::{Source, Texts};
 use super::{DESCRIPTION_LENGTH_MAX, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX, defaulting, go_regex, validate};
 use crate::FieldErrorReason;
 
+const TYPE_REQUIRED: &str = "Required value: must not be empty for specified fields; \
+     say x-kubernetes-preserve-unknown-fields: true for any value";
+
 pub(super) struct Compiler<'a> {
     pub errors: Errors,
     pub texts: Texts,
@@ -161,15 +164,14 @@ impl<'a> Compiler<'a> {
                 self.errors.push(source.path.field("type"), FieldErrorReason::NotSupported, message);
                 NodeKind::Any
             }
-            None if source.get("properties").is_some() => NodeKind::Object(self.object(source, around, depth)),
             None => {
                 if source.get("x-kubernetes-preserve-unknown-fields").is_none() {
-                    self.errors.required(
-                        source.path.field("type"),
-                        "Required value: must not be empty for specified fields; say x-kubernetes-preserve-unknown-fields: true for any value",
-                    );
+                    self.errors.required(source.path.field("type"), TYPE_REQUIRED);
                 }
-                NodeKind::Any
+                match source.get("properties") {
+                    Some(_) => NodeKind::Object(self.object(source, around, depth)),
+                    None => NodeKind::Any,
+                }
             }
         }
     }

@@ -101,8 +101,9 @@ impl Walk<'_> {
                 }
                 Err(Fail::Budget) => return self.stop(path),
                 Err(Fail::Error(reason)) => {
-                    let message = format!("Invalid value: {}: rule `{}` failed: {reason}", shown(value), rule.text);
-                    self.errors.invalid(path, message);
+                    let rule = rule.message.as_deref().unwrap_or(&rule.text);
+                    self.errors
+                        .invalid(path, format!("Invalid value: {}: {reason} evaluating rule: {rule}", shown(value)));
                 }
             }
         }

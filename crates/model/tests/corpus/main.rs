@@ -4,6 +4,10 @@
 //! The folder is `TIDEGATE_CRD_CORPUS`, or `../shared/crds` beside the
 //! workspace; without one there is nothing to check, and the tests say so.
 
+mod gateways;
+mod monitoring;
+mod routes;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
@@ -55,4 +59,43 @@ fn load(file: &Path) -> Kind {
 fn every_definition_loads() {
     let Some(kinds) = &*CORPUS else { return };
     assert!(kinds.len() > KindSet::builtin().len(), "the corpus is empty");
+}
+
+/// Admits `object` and compares what is wrong with it, line by line; nothing
+/// means that it is admitted.
+fn check(object: &str, wrong: &[&str]) {
+    check_update(None, object, wrong);
+}
+
+/// The same for an object that replaces `old`.
+fn check_update(old: Option<&str>, object: &str, wrong: &[&str]) {
+    let Some(kinds) = &*CORPUS else { return };
+    let old = old.map(|text| admitted(kinds, text));
+    let mut new = parse(object);
+    let (kind, version) = kinds.by_gvk(new.api_version(), new.kind()).expect("a kind of the corpus");
+    let errors = kind.admit(version, &mut new, old.as_ref());
+    let shown: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, wrong, "{object}");
+    let again = kind.admit(version, &mut new.clone(), old.as_ref());
+    assert_eq!(again, errors, "admitting again says the same");
+}
+
+/// What is stored, and it must be admitted.
+fn admitted(kinds: &KindSet, text: &str) -> Object {
+    let mut object = parse(text);
+    let (kind, version) = kinds.by_gvk(object.api_version(), object.kind()).expect("a kind of the corpus");
+    let errors = kind.admit(version, &mut object, None);
+    assert!(errors.is_empty(), "{errors:?}");
+    object
+}
+
+fn parse(text: &str) -> Object {
+    Object::from_value(yaml::parse(text).expect("a test object is YAML")).expect("a test object is an object")
+}
+
+/// What `object` becomes, at a JSON pointer.
+fn check_stored(object: &str, pointer: &str, stored: serde_json::Value) {
+    let Some(kinds) = &*CORPUS else { return };
+    let value = admitted(kinds, object).into_value();
+    assert_eq!(value.pointer(pointer).cloned().unwrap_or_default(), stored, "{pointer} of {object}");
 }
