@@ -21,7 +21,7 @@ fn definition() -> Value {
 fn version(name: &str, storage: bool) -> Value {
     json!({
         "name": name, "served": true, "storage": storage, "subresources": {"status": {}},
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}},
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {"color": {"type": "string"}}}}}},
         "additionalPrinterColumns": [{"name": "Color", "type": "string", "jsonPath": ".spec.color"}],
         "selectableFields": [{"jsonPath": ".spec.color"}],
     })
@@ -135,6 +135,12 @@ fn what_kube_apiserver_refuses() {
             &[("/spec/versions/0/additionalPrinterColumns/0/type", json!("text"))],
             &[
                 "spec.versions[0].additionalPrinterColumns[0].type: Invalid value: \"text\": must be one of string,integer,number,boolean,date",
+            ],
+        ),
+        (
+            &[("/spec/versions/0/selectableFields/0/jsonPath", json!(".spec.shape"))],
+            &[
+                "spec.versions[0].selectableFields[0].jsonPath: Invalid value: \".spec.shape\": must be the path of a string, integer or boolean of the schema, such as .spec.color",
             ],
         ),
     ];

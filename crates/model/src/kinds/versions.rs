@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use super::crd::check_label;
 use super::{KindVersion, PrinterColumn};
-use crate::schema::Schema;
 use crate::schema::path::{Errors, Path};
+use crate::schema::{NodeKind, Schema};
 use crate::{FieldError, FieldErrorReason};
 
 /// Versions of one kind; each holds a compiled schema.
@@ -79,10 +79,10 @@ fn version(entry: &Value, path: &Path, errors: &mut Errors) -> Option<KindVersio
         storage: flag("storage").unwrap_or(false),
         deprecated: flag("deprecated").unwrap_or(false),
         deprecation_warning: text("deprecationWarning").map(Into::into),
-        schema: Arc::new(schema),
         has_status: entry.get("subresources").and_then(|sub| sub.get("status")).is_some_and(Value::is_object),
         columns: columns(entry, path, errors),
-        selectable_fields: selectable_fields(entry),
+        selectable_fields: selectable_fields(entry, &schema, path, errors),
+        schema: Arc::new(schema),
     })
 }
 
@@ -129,7 +129,25 @@ fn column(entry: &Value, path: &Path, errors: &mut Errors) -> PrinterColumn {
     }
 }
 
-fn selectable_fields(entry: &Value) -> Vec<Arc<str>> {
-    let fields = entry.get("selectableFields").and_then(Value::as_array);
-    fields.into_iter().flatten().filter_map(|field| field.get("jsonPath")?.as_str()).map(Into::into).collect()
+fn selectable_fields(entry: &Value, schema: &Schema, path: &Path, errors: &mut Errors) -> Vec<Arc<str>> {
+    let path = path.field("selectableFields");
+    let entries = entry.get("selectableFields").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let mut fields = Vec::with_capacity(entries.len());
+    for (at, entry) in entries.iter().enumerate() {
+        let json_path = entry.get("jsonPath").and_then(Value::as_str).unwrap_or_default();
+        if !is_selectable(schema, json_path) {
+            let message = format!(
+                "Invalid value: {json_path:?}: must be the path of a string, integer or boolean of the schema, such as .spec.color"
+            );
+            errors.invalid(path.index(at).field("jsonPath"), message);
+        }
+        fields.push(json_path.into());
+    }
+    fields
+}
+
+fn is_selectable(schema: &Schema, json_path: &str) -> bool {
+    let Some(names) = json_path.strip_prefix('.').filter(|names| !names.starts_with("metadata")) else { return false };
+    let node = names.split('.').try_fold(schema.root(), |node, name| node.property(name).map(AsRef::as_ref));
+    node.is_some_and(|node| matches!(node.kind, NodeKind::String | NodeKind::Integer | NodeKind::Boolean))
 }
