@@ -12,6 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::{Limits, Listen, Listener, Outcome, Plaintext, Shutdown, serve};
 use crate::metrics::Metrics;
@@ -89,13 +90,16 @@ async fn read_until(stream: &mut TcpStream, end: &str) -> String {
 /// Until the server closes; a reset counts as closed.
 async fn read_to_end(stream: &mut TcpStream) -> Vec<u8> {
     let mut read = Vec::new();
-    let _ = stream.read_to_end(&mut read).await;
+    let _ = timeout(PATIENCE, stream.read_to_end(&mut read)).await.expect("the server closes");
     read
 }
 
 fn limits() -> Limits {
     Limits { connections_max: 16, ..Limits::default() }
 }
+
+/// After this long, what a test waits for will not come.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Short enough to wait for, in tests that wait for it; long enough for the
 /// test's own part on a busy machine.

@@ -64,6 +64,9 @@ impl Identities {
     }
 
     fn apply_policy(&self, changes: &[(&ObjectKey, Option<&Object>)]) -> bool {
+        if changes.iter().all(|(key, _)| is_account(key)) {
+            return false;
+        }
         let mut policy = Policy::clone(&self.policy.load());
         let changed = policy.apply_all(changes.iter().copied());
         for (key, problem) in changes.iter().flat_map(|(key, _)| policy.problems_of(key).map(move |p| (key, p))) {
@@ -74,6 +77,9 @@ impl Identities {
     }
 
     fn apply_accounts(&self, changes: &[(&ObjectKey, Option<&Object>)]) -> bool {
+        if !changes.iter().any(|(key, _)| is_account(key)) {
+            return false;
+        }
         let mut accounts = AccountIndex::clone(&self.accounts.load());
         let changed = changes.iter().fold(false, |changed, (key, object)| accounts.apply(key, *object) || changed);
         self.accounts.store(Arc::new(accounts));
