@@ -4,6 +4,7 @@
 //! panics where production code would return an error.
 #![allow(clippy::unwrap_used)]
 
+pub mod client;
 pub mod memory_engine;
 pub mod objects;
 

@@ -1,7 +1,7 @@
 //! Status writes: with a precondition, merged, checked against the schema.
 
 use chrono::Utc;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tidegate_model::{EncodedObject, FieldError, Object, ObjectKey, ResourceVersion, StatusMerge, merge_status};
 use tidegate_store::{CommitError, Expect, Op, StoredObject, Transaction};
 
@@ -121,7 +121,10 @@ fn next_status(kind: &KindRef, object: &Object, patch: &Value) -> Result<Option<
     }
     let next = Object::from_value(value).expect("pruning keeps an object's shape");
     // What was pruned may have been all that was new.
-    Ok((next.status() != object.status()).then_some(next))
+    let is_empty = |status: &Value| status.as_object().is_some_and(Map::is_empty);
+    let unchanged =
+        next.status() == object.status() || (object.status().is_none() && next.status().is_some_and(is_empty));
+    Ok((!unchanged).then_some(next))
 }
 
 pub(super) fn precondition(version: Option<&str>) -> Result<ResourceVersion, ApiError> {

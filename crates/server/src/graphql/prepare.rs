@@ -49,10 +49,13 @@ pub struct Request {
     pub variables: Map<String, Value>,
 }
 
+/// Query text and operation name.
+type CacheKey = (String, Option<String>);
+
 /// The operations validated against one schema.
 pub struct Preparer {
     schema: Schema,
-    cache: Mutex<HashMap<(String, Option<String>), Arc<Prepared>>>,
+    cache: Mutex<HashMap<CacheKey, Arc<Prepared>>>,
     cached_max: usize,
 }
 
@@ -79,7 +82,7 @@ impl Preparer {
         outcome
     }
 
-    fn remember(&self, key: (String, Option<String>), prepared: Arc<Prepared>) {
+    fn remember(&self, key: CacheKey, prepared: Arc<Prepared>) {
         let mut cache = self.cache.lock().expect("no panic under this lock");
         // Clients use few texts with many variables; one that does not may
         // cost everybody a second validation, never memory.

@@ -18,7 +18,7 @@ fn sdl(crds: &CrdKinds) -> String {
 /// the difference: clients depend on it.
 #[test]
 fn the_built_in_kinds() {
-    expect_file!["../../../docs/schema.graphql"].assert_eq(&sdl(&CrdKinds::default()));
+    expect_file!["../../../../docs/schema.graphql"].assert_eq(&sdl(&CrdKinds::default()));
 }
 
 fn corpus() -> Vec<PathBuf> {
@@ -40,7 +40,7 @@ fn crds_of_public_projects() {
     let files = corpus();
     for path in &files {
         let text = std::fs::read_to_string(path).unwrap();
-        let crd = Object::from_value(serde_saphyr::from_str(&text).unwrap()).unwrap();
+        let crd = Object::from_value(tidegate_model::yaml::parse(&text).unwrap()).unwrap();
         crds.apply(crd.name(), Some(&crd));
     }
     let in_force = crds.in_force();

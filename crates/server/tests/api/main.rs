@@ -1,0 +1,12 @@
+//! The server through its public API, one process, real sockets.
+
+mod authorization;
+mod definitions;
+mod finalizers;
+mod limits;
+mod reads;
+mod schema;
+mod status;
+mod support;
+mod tokens;
+mod watches;
