@@ -17,7 +17,7 @@ impl Kind {
         let mut value = Value::Object(std::mem::take(object.root_mut()));
         version.schema.prune(&mut value);
         version.schema.default(&mut value);
-        let old = old.map(|old| Value::Object(old.root().clone()));
+        let old = old.filter(|_| version.schema.has_rules()).map(|old| Value::Object(old.root().clone()));
         errors.extend(version.schema.validate(&value, old.as_ref()));
         if let Value::Object(root) = value {
             *object.root_mut() = root;

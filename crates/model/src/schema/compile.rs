@@ -14,7 +14,7 @@ use super::checks::Pattern;
 use super::node::{Additional, ArrayNode, ListType, Node, NodeKind, ObjectNode};
 use super::path::{Errors, Path};
 use super::source::{Source, Texts};
-use super::{DESCRIPTION_LENGTH_MAX, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX, defaulting, go_regex, validate};
+use super::{DESCRIPTION_LENGTH_MAX, PATTERNS_MAX, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX, defaulting, go_regex, validate};
 use crate::FieldErrorReason;
 
 const TYPE_REQUIRED: &str = "Required value: must not be empty for specified fields; \
@@ -25,7 +25,7 @@ pub(super) struct Compiler<'a> {
     pub texts: Texts,
     pub patterns: Patterns,
     pub rules: usize,
-    nodes: usize,
+    pub nodes: usize,
     /// Equal sub-schemas in the same surroundings compile to one node.
     shared: HashMap<(&'a Value, Surroundings), Arc<Node>>,
 }
@@ -38,6 +38,9 @@ impl Patterns {
     pub fn compile(&mut self, text: &str) -> Result<Pattern, String> {
         if let Some(known) = self.0.get(text) {
             return known.clone();
+        }
+        if self.0.len() == PATTERNS_MAX {
+            return Err(format!("is one of more than {PATTERNS_MAX} different patterns"));
         }
         let compiled = go_regex::compile(text).map(|regex| Pattern::new(text, regex));
         self.0.insert(text.into(), compiled.clone());

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::SCHEMA_DEPTH_MAX;
 use super::checks::{Bound, Branch, Checks, Junctors, Pattern, ScalarType};
 use super::compile::Compiler;
 use super::formats::Format;
 use super::path::Path;
 use super::source::Source;
+use super::{SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX};
 use crate::FieldErrorReason;
 
 /// Keywords that may not stand in a branch: a branch checks values, it does
@@ -76,8 +76,10 @@ impl<'a> Compiler<'a> {
     }
 
     fn branch(&mut self, schema: &'a Value, path: &Path, depth: usize) -> Branch {
-        if depth > SCHEMA_DEPTH_MAX {
-            let message = format!("schema is nested deeper than {SCHEMA_DEPTH_MAX}");
+        self.nodes += 1;
+        if depth > SCHEMA_DEPTH_MAX || self.nodes > SCHEMA_NODES_MAX {
+            let message =
+                format!("schema is nested deeper than {SCHEMA_DEPTH_MAX} or has more than {SCHEMA_NODES_MAX} places");
             self.errors.push(path, FieldErrorReason::TooMany, message);
             return Branch::default();
         }

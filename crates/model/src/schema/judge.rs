@@ -12,6 +12,9 @@ use crate::FieldErrorReason;
 /// A value in a message is cut here.
 const SHOWN_LENGTH_MAX: usize = 64;
 
+/// Values of an enum that a message lists.
+const ALTERNATIVES_MAX: usize = 32;
+
 pub(super) fn judge(checks: &Checks, value: &Value, path: &Path, errors: &mut Errors) {
     match value {
         Value::String(text) => judge_text(checks, text, path, errors),
@@ -27,9 +30,7 @@ pub(super) fn judge(checks: &Checks, value: &Value, path: &Path, errors: &mut Er
     if let Some(allowed) = &checks.enumeration
         && !allowed.iter().any(|candidate| same(candidate, value))
     {
-        let list: Vec<String> = allowed.iter().map(shown).collect();
-        let message = format!("Unsupported value: {}: supported values: {}", shown(value), list.join(", "));
-        errors.push(path, FieldErrorReason::NotSupported, message);
+        errors.push(path, FieldErrorReason::NotSupported, unsupported(value, allowed));
     }
     if let Some(format) = checks.format
         && let Err(reason) = format.check(value)
@@ -39,6 +40,15 @@ pub(super) fn judge(checks: &Checks, value: &Value, path: &Path, errors: &mut Er
     if let Some(junctors) = &checks.junctors {
         judge_junctors(junctors, value, path, errors);
     }
+}
+
+fn unsupported(value: &Value, allowed: &[Value]) -> String {
+    let list: Vec<String> = allowed.iter().take(ALTERNATIVES_MAX).map(shown).collect();
+    let more = match allowed.len().saturating_sub(ALTERNATIVES_MAX) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    format!("Unsupported value: {}: supported values: {}{more}", shown(value), list.join(", "))
 }
 
 fn judge_text(checks: &Checks, text: &str, path: &Path, errors: &mut Errors) {

@@ -40,6 +40,9 @@ pub const SCHEMA_DEPTH_MAX: usize = 64;
 /// Places in one schema, counted before sharing; the largest CRDs we know have
 /// ~8,000. At ~300 bytes each a schema stays below ~30 MiB.
 pub const SCHEMA_NODES_MAX: usize = 100_000;
+/// Different patterns in one schema, each at most 512 KiB when compiled; those
+/// of HTTPRoute are ~30, and ~10 KiB each.
+pub const PATTERNS_MAX: usize = 500;
 /// Characters of a description that are kept.
 pub const DESCRIPTION_LENGTH_MAX: usize = 300;
 
@@ -53,6 +56,11 @@ impl Schema {
     pub fn compile(open_api_v3: &Value) -> Result<Self, Vec<FieldError>> {
         let (root, errors) = compile::compile(open_api_v3);
         if errors.is_empty() { Ok(Self { root }) } else { Err(errors.into_vec()) }
+    }
+
+    /// Some rule may look at the old state of an object.
+    pub(crate) fn has_rules(&self) -> bool {
+        self.root.has_rules
     }
 
     pub fn root(&self) -> &Node {

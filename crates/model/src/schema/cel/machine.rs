@@ -141,6 +141,7 @@ impl<'a> Machine<'a, '_> {
             return error(format!("no such overload: a {} has no field {}", operand.type_name(), field.written));
         }
         let found = operand.field(name_in(&operand, field));
+        self.charge_decoded(&found)?;
         found_as(found, access, || format!("no such key: {}", field.written))
     }
 
@@ -159,13 +160,21 @@ impl<'a> Machine<'a, '_> {
             (map, key) if map.map_len().is_some() => self.entry(map, key)?,
             _ => return error(format!("no such overload: {}[{}]", operand.type_name(), index.type_name())),
         };
+        self.charge_decoded(&found)?;
         found_as(found, access, || "index out of bounds or no such key".to_owned())
+    }
+
+    /// Text of format `byte` is decoded each time that it is read.
+    fn charge_decoded(&mut self, found: &Option<Val<'a>>) -> Result<(), Fail> {
+        let Some(Val::Bytes(bytes)) = found else { return Ok(()) };
+        self.budget.charge(bytes.len() as u64 / 16)
     }
 
     fn entry(&mut self, map: &Val<'a>, key: &Val<'a>) -> Result<Option<Val<'a>>, Fail> {
         if let Some(name) = key.as_text() {
             return Ok(map.field(name));
         }
+        self.budget.charge(map.map_len().unwrap_or(0) as u64)?;
         for (candidate, value) in map.entries().unwrap_or_default() {
             if operators::equal(&candidate, key, self.budget)? {
                 return Ok(Some(value));
@@ -176,6 +185,8 @@ impl<'a> Machine<'a, '_> {
 
     fn fold(&mut self, fold: &'a Fold) -> Outcome<'a> {
         let range = self.run(&fold.range)?;
+        // The entries of a map are gathered, however few of them are looked at.
+        self.budget.charge(range.map_len().unwrap_or(0) as u64)?;
         let elements = Elements::of(range, fold.variables)?;
         match fold.kind {
             FoldKind::All => self.quantify(fold, elements, false),
@@ -229,6 +240,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn element_flag(&mut self, body: &'a Expr, element: Element<'a>) -> Result<bool, Fail> {
+        self.charge_decoded(&Some(element.value()))?;
         self.with(element.slots(), |machine| machine.flag(body))
     }
 

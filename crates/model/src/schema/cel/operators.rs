@@ -124,7 +124,8 @@ pub(super) fn contains<'a>(container: &Val<'a>, value: &Val<'a>, budget: &mut Bu
             budget.charge(1)?;
             Ok(container.field(key).is_some())
         }
-        (Some(_), None) => {
+        (Some(len), None) => {
+            budget.charge(len as u64)?;
             let keys = container.entries().unwrap_or_default().into_iter().map(|(key, _)| key).collect();
             contains(&Val::List(keys), value, budget)
         }
@@ -147,7 +148,10 @@ pub(super) fn equal<'a>(left: &Val<'a>, right: &Val<'a>, budget: &mut Budget) ->
     match (left, right) {
         (Val::Null, Val::Null) => Ok(true),
         (Val::Bool(l), Val::Bool(r)) => Ok(l == r),
-        (Val::Bytes(l), Val::Bytes(r)) => Ok(l == r),
+        (Val::Bytes(l), Val::Bytes(r)) => {
+            budget.charge((l.len() + r.len()) as u64 / 16)?;
+            Ok(l == r)
+        }
         (Val::Time(l), Val::Time(r)) => Ok(l == r),
         (Val::Span(l), Val::Span(r)) => Ok(l == r),
         (Val::Optional(None), Val::Optional(None)) => Ok(true),
@@ -182,6 +186,7 @@ fn is_unordered(list: &Val) -> bool {
 }
 
 fn maps_equal<'a>(left: &Val<'a>, right: &Val<'a>, budget: &mut Budget) -> Result<bool, Fail> {
+    budget.charge(left.map_len().unwrap_or(0) as u64)?;
     for (key, value) in left.entries().unwrap_or_default() {
         let Some(other) = key.as_text().and_then(|name| right.field(name)) else { return Ok(false) };
         if !equal(&value, &other, budget)? {

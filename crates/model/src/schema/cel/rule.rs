@@ -60,10 +60,12 @@ impl<'a> Compiler<'a> {
         let source = Source::new(entry, path, &mut self.errors)?;
         let text = source.text("rule", &mut self.errors).unwrap_or_default();
         let optional = source.flag("optionalOldSelf", &mut self.errors);
-        let program = self.expression(text, &path.field("rule"), node, around)?;
+        let of = if around.place == Place::Root { Type::Object(node) } else { Type::Node(node) };
+        let types = (of, if optional { Type::Unknown } else { of });
+        let program = self.expression(text, &path.field("rule"), types)?;
         let message_expression = source.text("messageExpression", &mut self.errors);
         let message_program = match message_expression {
-            Some(text) => Some(self.expression(text, &path.field("messageExpression"), node, around)?.0),
+            Some(text) => Some(self.expression(text, &path.field("messageExpression"), types)?.0),
             None => None,
         };
         let old_self = match (program.1, optional) {
@@ -87,10 +89,9 @@ impl<'a> Compiler<'a> {
     }
 
     /// The expression, and whether it uses `oldSelf`.
-    fn expression(&mut self, text: &str, path: &Path, node: &Node, around: Surroundings) -> Option<(Expr, bool)> {
+    fn expression(&mut self, text: &str, path: &Path, types: (Type, Type)) -> Option<(Expr, bool)> {
         let translated = kube::parse(text).and_then(|ast| {
-            let of = if around.place == Place::Root { Type::Object(node) } else { Type::Node(node) };
-            let variables = vec![("self".to_owned(), of), ("oldSelf".to_owned(), Type::Unknown)];
+            let variables = vec![("self".to_owned(), types.0), ("oldSelf".to_owned(), types.1)];
             let mut scope = Scope { variables, patterns: &mut self.patterns, depth: 0, uses_old: false };
             scope.translate(&ast).map(|(expr, _)| (expr, scope.uses_old))
         });
