@@ -1,20 +1,34 @@
-//! JSON without the laxness of most readers: a duplicate key is an error.
+//! JSON without the laxness of most readers: a duplicate key is an error, and
+//! it may be no deeper than YAML.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::yaml::YamlError;
+use crate::yaml::{YAML_DEPTH_MAX, YamlError};
 
 pub(super) fn parse(text: &str) -> Result<Value, YamlError> {
     match serde_json::from_str::<Strict>(text) {
+        Ok(Strict(value)) if depth(&value) > YAML_DEPTH_MAX => {
+            let message = format!("nested deeper than {YAML_DEPTH_MAX} levels");
+            Err(YamlError { line: 1, column: 1, message })
+        }
         Ok(Strict(value)) => Ok(value),
         Err(error) => {
             let message = error.to_string();
             let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
             Err(YamlError { line: error.line().max(1), column: error.column().max(1), message: message.into() })
         }
+    }
+}
+
+/// Recurses no deeper than serde_json did.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 0,
     }
 }
 

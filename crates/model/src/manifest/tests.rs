@@ -44,6 +44,8 @@ fn json_has_one() {
     check("a.json", "{\"a\": 1}\n{}", expect!["a.json:2: trailing characters\n"]);
     check("a.json", "", expect!["a.json:1: EOF while parsing a value\n"]);
     check("a.json", &"[".repeat(200), expect!["a.json:1: recursion limit exceeded\n"]);
+    let deep = format!("{}{}", "[".repeat(101), "]".repeat(101));
+    check("a.json", &deep, expect!["a.json:1: nested deeper than 100 levels\n"]);
 }
 
 #[test]

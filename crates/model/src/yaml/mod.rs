@@ -22,9 +22,9 @@ pub use parse::{YamlDocument, parse, parse_documents};
 /// etcd's limit for a request is 1.5 MiB of JSON; YAML of that with its
 /// indentation fits into twice as much.
 pub const YAML_BYTES_MAX: usize = 3 * 1024 * 1024;
-/// As deep as serde_json reads JSON; a recursion over a value of this depth
-/// fits any stack.
-pub const YAML_DEPTH_MAX: usize = 128;
+/// serde_json reads 127 levels, and what is stored must be read again, also
+/// inside an answer that wraps it. A recursion of this depth fits any stack.
+pub const YAML_DEPTH_MAX: usize = 100;
 /// What aliases may add to a file, as much as it may have without them, so
 /// that a file's cost stays in proportion to its length.
 pub const YAML_ALIAS_BYTES_MAX: usize = YAML_BYTES_MAX;
