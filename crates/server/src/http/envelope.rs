@@ -107,10 +107,10 @@ async fn shape_error(response: Response, id: &RequestId, metrics: &Metrics) -> R
     if !is_error || response.extensions().get::<AnswerIsFinal>().is_some() {
         return response;
     }
+    if [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status) {
+        metrics.auth_refused(code_of(status));
+    }
     if let Some(error) = response.extensions().get::<HttpError>().cloned() {
-        if [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status) {
-            metrics.auth_refused(error.code);
-        }
         return with_body(response, error.body().request_id(id.as_str()));
     }
     if media_type(response.headers()).contains("json") {

@@ -1,8 +1,16 @@
 //! The examples of `docs/authorization.md`, tried word for word.
 
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
 use tidegate_model::{GroupResource, Object, yaml};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use super::{Attributes, Identity, Policy, Verb};
+use crate::http::{Listen, Plaintext};
+use crate::server::{self, Options};
 
 const PAGE: &str = include_str!("../../../../docs/authorization.md");
 
@@ -62,4 +70,62 @@ fn check(section: &str) -> usize {
 fn the_tables_are_what_the_server_answers() {
     let asked: usize = PAGE.split("\n## ").map(check).sum();
     assert!(asked > 15, "the tables were found");
+}
+
+/// A server that has admitted all YAML of the page.
+async fn start(directory: &TempDir) -> server::Server {
+    let folder = directory.path().join("manifests");
+    std::fs::create_dir(&folder).unwrap();
+    let namespace = |name: &str| format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n");
+    let documents = [vec![namespace("shop"), namespace("monitoring")], blocks(PAGE, "yaml")].concat();
+    std::fs::write(folder.join("page.yaml"), documents.join("---\n")).unwrap();
+    let listen = Listen { address: "127.0.0.1:0".parse().unwrap(), tls: None, plaintext: Plaintext::LoopbackOnly };
+    let options = Options {
+        data_dir: directory.path().join("tidegate-data"),
+        listen,
+        store: Default::default(),
+        graphql: Default::default(),
+        http: Default::default(),
+        manifests: Some(folder),
+    };
+    server::start(options).await.unwrap_or_else(|error| panic!("{error}"))
+}
+
+async fn post(address: SocketAddr, token: &str, body: &str) -> Value {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!(
+        "POST /graphql HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer {token}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_commands_work_on_the_objects_of_the_page() {
+    let directory = TempDir::new().unwrap();
+    let server = start(&directory).await;
+    let address = server.url().strip_prefix("http://").unwrap().parse().unwrap();
+    let admin = std::fs::read_to_string(server.admin_token_path()).unwrap();
+    let (shutdown, task) = (server.shutdown(), tokio::spawn(server.run()));
+
+    let commands = blocks(PAGE, "sh");
+    let bodies: Vec<&str> = commands.iter().map(|c| c.split_once("-d '").unwrap().1.trim_end_matches("'\n")).collect();
+    let [whoami, create, revoke] = bodies[..] else { panic!("{bodies:?}") };
+    let as_admin = post(address, admin.trim(), whoami).await;
+    assert_eq!(as_admin["data"]["whoami"]["user"], "system:admin");
+    let created = post(address, admin.trim(), create).await["data"]["createToken"].clone();
+    let token = created["token"].as_str().unwrap();
+    let as_bot = post(address, token, whoami).await;
+    assert_eq!(as_bot["data"]["whoami"]["user"], "system:serviceaccount:shop:price-bot");
+    let revoke = revoke.replace("<id>", created["id"].as_str().unwrap());
+    assert_eq!(post(address, admin.trim(), &revoke).await, json!({"data": {"revokeToken": true}}));
+    let refused = post(address, token, whoami).await;
+    assert_eq!(refused["errors"][0]["extensions"]["code"], "UNAUTHENTICATED");
+
+    shutdown.drain();
+    task.await.unwrap();
 }
