@@ -82,7 +82,8 @@ impl Schema {
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = Errors::default();
         validate::structure(&self.root, object, &Path::Root, Role::Object, &mut errors);
-        self.check_rules(&self.root, object, old, &Path::Root, errors)
+        run_rules(&self.root, object, old, &Path::Root, &mut errors);
+        errors.into_vec()
     }
 
     /// What is wrong with `.status`, and what rules on the whole object say.
@@ -91,45 +92,29 @@ impl Schema {
         let path = Path::Root.field("status");
         if let (Some(node), Some(status)) = (self.root.property("status"), object.get("status")) {
             validate::structure(node, status, &path, Role::Part, &mut errors);
-            errors = self.collect_rules(node, status, old.and_then(|old| old.get("status")), &path, errors);
+            run_rules(node, status, old.and_then(|old| old.get("status")), &path, &mut errors);
         }
         if errors.is_empty() {
             cel::rules_at(&self.root, object, old, &Path::Root, &mut errors);
         }
         errors.into_vec()
     }
+}
 
-    fn check_rules(
-        &self,
-        node: &Node,
-        value: &Value,
-        old: Option<&Value>,
-        path: &Path,
-        errors: Errors,
-    ) -> Vec<FieldError> {
-        self.collect_rules(node, value, old, path, errors).into_vec()
+/// Rules may rely on the types and bounds that the schema promises, so they are
+/// not run on an object that breaks them.
+fn run_rules(node: &Node, value: &Value, old: Option<&Value>, path: &Path, errors: &mut Errors) {
+    if !node.has_rules {
+        return;
     }
-
-    /// Rules may rely on the types and bounds that the schema promises, so
-    /// they are not run on an object that breaks them.
-    fn collect_rules(
-        &self,
-        node: &Node,
-        value: &Value,
-        old: Option<&Value>,
-        path: &Path,
-        mut errors: Errors,
-    ) -> Errors {
-        if !node.has_rules {
-            return errors;
-        }
-        if errors.any(is_blocking) {
-            let message = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
-            errors.invalid("", message);
-        } else {
-            cel::rules(node, value, old, path, &mut errors);
-        }
-        errors
+    if errors.any(is_blocking) {
+        errors.invalid(
+            "",
+            "some validation rules were not checked because the object was invalid; \
+             correct the existing errors to complete validation",
+        );
+    } else {
+        cel::rules(node, value, old, path, errors);
     }
 }
 

@@ -7,12 +7,16 @@ mod expr;
 mod kube;
 mod library;
 mod machine;
+mod macros;
 mod operators;
 mod rule;
 mod translate;
+mod types;
 mod value;
 
+use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -130,7 +134,7 @@ impl Walk<'_> {
 enum Before<'a> {
     /// Nothing tells which old item became which new one.
     Uncorrelated,
-    ByKey(&'a [std::sync::Arc<str>], std::collections::HashMap<Vec<Option<&'a Value>>, &'a Value>),
+    ByKey(&'a [Arc<str>], HashMap<Vec<Option<&'a Value>>, &'a Value>),
 }
 
 impl<'a> Before<'a> {

@@ -8,7 +8,8 @@ use super::super::path::Path;
 use super::super::source::Source;
 use super::expr::Expr;
 use super::kube;
-use super::translate::{Scope, Type};
+use super::translate::Scope;
+use super::types::Type;
 use crate::FieldErrorReason;
 
 /// Rules in one schema; HTTPRoute has ~200.

@@ -9,25 +9,18 @@ use std::sync::Arc;
 
 use super::super::checks::Pattern;
 use super::super::compile::Patterns;
-use super::super::node::{Additional, Node, NodeKind};
+use super::super::node::{Node, NodeKind};
 use super::expr::{Access, Call, Expr, Field, Fold, FoldKind, Operator, OptionalResult, Variables};
 use super::kube::{Ast, AstExpr, CallExpr, ComprehensionExpr, EntryExpr, LiteralValue, operators};
 use super::library;
+use super::macros::macro_parts;
+use super::types::{Type, element_type, field_type, unescape};
 
 /// Nesting of an expression; running one recurses as deep.
 const EXPRESSION_DEPTH_MAX: usize = 128;
 
 /// The slots of every rule: `self`, then `oldSelf`.
 const OLD_SELF: usize = 1;
-
-/// What is known of a value before it is there.
-#[derive(Clone, Copy)]
-pub(super) enum Type<'n> {
-    Unknown,
-    Node(&'n Node),
-    /// A whole object, which has more than its schema says.
-    Object(&'n Node),
-}
 
 pub(super) struct Scope<'n, 'p> {
     pub variables: Vec<(String, Type<'n>)>,
@@ -251,39 +244,6 @@ impl<'n> Scope<'n, '_> {
     }
 }
 
-struct MacroParts<'m> {
-    kind: FoldKind,
-    filter: Option<&'m Ast>,
-    body: &'m Ast,
-}
-
-fn macro_parts(macro_call: &ComprehensionExpr) -> Option<MacroParts<'_>> {
-    let AstExpr::Call(step) = &macro_call.loop_step.expr else { return None };
-    let plain = |kind, body| Some(MacroParts { kind, filter: None, body });
-    match (&macro_call.accu_init.expr, step.func_name.as_str(), step.args.as_slice()) {
-        (_, operators::LOGICAL_AND, [_, body]) => plain(FoldKind::All, body),
-        (_, operators::LOGICAL_OR, [_, body]) => plain(FoldKind::Exists, body),
-        (AstExpr::Literal(_), operators::CONDITIONAL, [body, _, _]) => plain(FoldKind::ExistsOne, body),
-        (AstExpr::List(_), operators::ADD, [_, appended]) => plain(FoldKind::Map, only_element(appended)?),
-        (AstExpr::List(_), operators::CONDITIONAL, [condition, append, _]) => {
-            let AstExpr::Call(append) = &append.expr else { return None };
-            let body = only_element(append.args.get(1)?)?;
-            let keeps_element = matches!(&body.expr, AstExpr::Ident(name) if *name == macro_call.iter_var);
-            if keeps_element {
-                plain(FoldKind::Filter, condition)
-            } else {
-                Some(MacroParts { kind: FoldKind::Map, filter: Some(condition), body })
-            }
-        }
-        _ => None,
-    }
-}
-
-fn only_element(list: &Ast) -> Option<&Ast> {
-    let AstExpr::List(list) = &list.expr else { return None };
-    list.elements.first()
-}
-
 fn no_structs() -> String {
     "builds a message type: only lists and maps can be built".into()
 }
@@ -316,97 +276,4 @@ fn binary(name: &str) -> Option<Operator> {
         operators::IN => Operator::In,
         _ => return None,
     })
-}
-
-fn field_type<'n>(of: Type<'n>, field: &Field) -> Result<Type<'n>, String> {
-    let (node, is_object) = match of {
-        Type::Unknown => return Ok(Type::Unknown),
-        Type::Node(node) => (node, node.embedded_resource),
-        Type::Object(node) => (node, true),
-    };
-    let NodeKind::Object(object) = &node.kind else {
-        return match node.kind {
-            NodeKind::Any => Ok(Type::Unknown),
-            _ => Err(format!("undefined field '{}': the value is of type {}", field.written, node.type_name())),
-        };
-    };
-    if is_object && matches!(&*field.unescaped, "apiVersion" | "kind" | "metadata") {
-        return Ok(Type::Unknown);
-    }
-    match (object.properties.get(&*field.unescaped), &object.additional) {
-        (Some(child), _) | (None, Additional::Of(child)) => Ok(Type::Node(child)),
-        (None, Additional::Unspecified) if !node.preserve_unknown => {
-            Err(format!("undefined field '{}'", field.written))
-        }
-        (None, _) => Ok(Type::Unknown),
-    }
-}
-
-fn element_type(of: Type) -> Type {
-    let (Type::Node(node) | Type::Object(node)) = of else { return Type::Unknown };
-    match &node.kind {
-        NodeKind::Array(array) => Type::Node(&array.items),
-        NodeKind::Object(object) => match &object.additional {
-            Additional::Of(child) => Type::Node(child),
-            Additional::Unspecified | Additional::Any => Type::Unknown,
-        },
-        _ => Type::Unknown,
-    }
-}
-
-/// Kubernetes' escaping of names that CEL cannot spell: `__namespace__`,
-/// `a__dash__b`, `a__dot__b`, `a__slash__b`, `a__underscores__b`.
-fn unescape(name: &str) -> String {
-    const RESERVED: [&str; 21] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
-    let word = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
-    if let Some(word) = word.filter(|word| RESERVED.contains(word)) {
-        return word.to_owned();
-    }
-    name.replace("__underscores__", "\0")
-        .replace("__dot__", ".")
-        .replace("__dash__", "-")
-        .replace("__slash__", "/")
-        .replace('\0', "__")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::unescape;
-
-    #[test]
-    fn names_are_unescaped() {
-        let table = [
-            ("namespace", "namespace"),
-            ("__namespace__", "namespace"),
-            ("foo__dash__bar", "foo-bar"),
-            ("a__dot__b__slash__c", "a.b/c"),
-            ("x__underscores__y", "x__y"),
-            ("my_field", "my_field"),
-        ];
-        for (escaped, plain) in table {
-            assert_eq!(unescape(escaped), plain);
-        }
-    }
 }
