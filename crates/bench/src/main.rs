@@ -1,0 +1,66 @@
+//! Benchmarks: a real server process, loopback, the public API, durable
+//! writes. Prints a table; what is measured is described in each row.
+//!
+//! Run by `cargo xtask bench`.
+
+mod http;
+mod lists;
+mod process;
+mod scale;
+mod seed;
+mod socket;
+mod table;
+mod watches;
+mod writes;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+use table::Table;
+
+/// Clients that write at once, as in the yardstick.
+pub const WRITERS: usize = 32;
+/// Objects of the small data set, as in the yardstick.
+pub const OBJECTS: usize = 5_000;
+
+#[derive(Parser)]
+struct Arguments {
+    /// The release binary.
+    #[arg(long)]
+    tidegate: PathBuf,
+    /// Seconds that each load runs.
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    /// Objects of the large data set; 0 leaves it out.
+    #[arg(long, default_value_t = 1_000_000)]
+    large: usize,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    // One thread: the machine's other core is the server's.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(run(arguments))
+}
+
+async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let Arguments { tidegate, seconds, large } = arguments;
+    let duration = Duration::from_secs(seconds);
+    let mut table = Table::default();
+
+    let folder = tempfile::tempdir()?;
+    seed::objects(folder.path(), OBJECTS).await?;
+    let server = process::Server::start(&tidegate, folder.path()).await?;
+    scale::idle(&mut table, &server).await?;
+    lists::run(&mut table, &server).await?;
+    writes::run(&mut table, &server, duration).await?;
+    watches::latency(&mut table, &server, duration).await?;
+    watches::fan_out(&mut table, &server, duration).await?;
+    server.stop().await?;
+    if large > 0 {
+        scale::large(&mut table, &tidegate, large).await?;
+    }
+    table.print();
+    Ok(())
+}

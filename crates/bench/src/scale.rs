@@ -1,0 +1,50 @@
+//! What the server costs when nobody asks, and with many objects.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::OBJECTS;
+use crate::process::Server;
+use crate::table::Table;
+
+/// Long enough for start-up work to settle.
+const SETTLE: Duration = Duration::from_secs(3);
+
+pub async fn idle(table: &mut Table, server: &Server) -> anyhow::Result<()> {
+    tokio::time::sleep(SETTLE).await;
+    let ready = server.ready.as_secs_f64();
+    table.row(format!("process start to ready, {OBJECTS} objects"), format!("{ready:.2} s"), "0.3 s", "2.7 s");
+    table.row(format!("idle memory (RSS), {OBJECTS} objects"), format!("{:.0} MiB", server.memory_mib()?), "< 60 MiB", "297 MiB");
+    Ok(())
+}
+
+pub async fn large(table: &mut Table, binary: &Path, count: usize) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    eprintln!("writing {count} objects");
+    crate::seed::objects(folder.path(), count).await?;
+    let server = Server::start(binary, folder.path()).await?;
+    let ready = server.ready.as_secs_f64();
+    tokio::time::sleep(SETTLE).await;
+    let started = server.memory_mib()?;
+    page_through(&server).await?;
+    let after = server.memory_mib()?;
+    table.row(format!("process start to ready, {count} objects"), format!("{ready:.2} s"), "< 3 s", "");
+    let what = format!("memory (RSS) with {count} objects: at start, and after a list of all in pages");
+    table.row(what, format!("{started:.0} MiB, {after:.0} MiB"), "< 1 GiB", "");
+    server.stop().await
+}
+
+async fn page_through(server: &Server) -> anyhow::Result<()> {
+    let mut connection = server.connect().await?;
+    let query = "query($after: String) { resources(apiVersion: \"bench.example/v1\", kind: \"Gadget\", after: $after) { nodes { resourceVersion } pageInfo { endCursor } } }";
+    let mut after = serde_json::Value::Null;
+    loop {
+        let answer = connection.query(query, json!({"after": after})).await?;
+        after = answer["data"]["resources"]["pageInfo"]["endCursor"].clone();
+        if after.is_null() {
+            return Ok(());
+        }
+    }
+}

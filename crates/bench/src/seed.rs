@@ -1,0 +1,68 @@
+//! Objects of 1.7 KiB, written into a stopped store.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tidegate_model::{EncodedObject, GroupResource, Object, ObjectKey};
+use tidegate_store::{Expect, Op, Options, Store, Transaction, Write};
+
+pub const NAMESPACE: &str = "default";
+const BATCH: usize = 2_000;
+
+pub fn name(at: usize) -> String {
+    format!("gadget-{at:07}")
+}
+
+/// An ordinary CRD with a free-form spec and a status.
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gadgets.bench.example", "uid": "crd", "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {
+            "group": "bench.example", "scope": "Namespaced",
+            "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": {"type": "object", "properties": {
+                        "payload": {"type": "string"},
+                        "items": {"type": "array", "items": {"type": "object", "properties": {"key": {"type": "string"}, "value": {"type": "integer"}}}},
+                    }},
+                    "status": {"type": "object", "properties": {"count": {"type": "integer"}, "phase": {"type": "string"}}},
+                }}},
+            }],
+        },
+    })
+}
+
+fn gadget(at: usize) -> Value {
+    let items: Vec<Value> = (0..20).map(|n| json!({"key": format!("item-{n}"), "value": at + n})).collect();
+    json!({
+        "apiVersion": "bench.example/v1", "kind": "Gadget",
+        "metadata": {
+            "name": name(at), "namespace": NAMESPACE, "uid": format!("00000000-0000-4000-8000-{at:012}"), "generation": 1,
+            "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"shard": (at % 100).to_string()},
+        },
+        "spec": {"payload": "x".repeat(700), "items": items},
+        "status": {"count": 0, "phase": "Ready"},
+    })
+}
+
+fn write(plural: &str, group: &str, namespace: Option<&str>, object: Value) -> Write {
+    let object = Object::from_value(object).expect("an object");
+    let key = ObjectKey::new(GroupResource::new(group, plural), namespace, object.name());
+    Write { key, expect: Expect::Absent, op: Op::Put(EncodedObject::new(&object)), rebase: None }
+}
+
+pub async fn objects(data_dir: &Path, count: usize) -> anyhow::Result<()> {
+    std::fs::create_dir_all(data_dir)?;
+    let store = Store::open(&data_dir.join("store"), Options::default())?;
+    let crd = write("customresourcedefinitions", "apiextensions.k8s.io", None, definition());
+    store.commit(Transaction { writes: vec![crd], marks: Vec::new() }).await?;
+    for start in (0..count).step_by(BATCH) {
+        let batch = (start..count.min(start + BATCH)).map(|at| write("gadgets", "bench.example", Some(NAMESPACE), gadget(at)));
+        store.commit(Transaction { writes: batch.collect(), marks: Vec::new() }).await?;
+    }
+    store.close().await;
+    Ok(())
+}
