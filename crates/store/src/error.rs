@@ -62,6 +62,8 @@ pub enum WatchError {
 pub enum OpenError {
     #[error("{dir} is in use by {}: stop it first", owner(.pid))]
     Locked { dir: PathBuf, pid: Option<u32> },
+    #[error("{dir} holds no store: check the path")]
+    Missing { dir: PathBuf },
     #[error("{dir} is not empty and holds no store: choose another directory")]
     NotAStore { dir: PathBuf },
     #[error(
@@ -69,10 +71,8 @@ pub enum OpenError {
     )]
     Format { dir: PathBuf, found: String, known: &'static str },
     /// Nothing was changed on disk.
-    #[error(
-        "{place} is damaged: {reason}. Restore a backup with `tidegate store import`; or accept the loss: {accept}"
-    )]
-    Damaged { place: PathBuf, reason: String, accept: &'static str },
+    #[error("{place} is damaged: {reason}. To go on, {remedy}")]
+    Damaged { place: PathBuf, reason: String, remedy: &'static str },
     #[error("failed to {doing} {path}")]
     Io { doing: &'static str, path: PathBuf, source: std::io::Error },
     #[error(transparent)]

@@ -72,6 +72,22 @@ impl FjallEngine {
         Ok(Self { db, tables, segments_lock: Mutex::new(()), memtable_bytes, watermark, _lock: lock })
     }
 
+    /// The engine's numbers for the tables that live as long as the store,
+    /// its own among them.
+    pub fn lasting_tables(&self) -> [u64; 3] {
+        let tables = self.tables.load();
+        [0, tables.objects.id(), tables.meta.id()]
+    }
+
+    /// Merges every table into its smallest form, which takes a while.
+    pub fn compact(&self, mut each: impl FnMut(&str)) -> Result<(), StoreError> {
+        for keyspace in self.tables.load().all() {
+            each(keyspace.name());
+            keyspace.rotate_memtable_and_wait().and_then(|()| keyspace.major_compact()).map_err(failed("compact"))?;
+        }
+        Ok(())
+    }
+
     fn update_segments(&self, update: impl FnOnce(&mut BTreeMap<SegmentId, Keyspace>)) {
         let mut tables = Tables::clone(&self.tables.load());
         update(&mut tables.segments);
@@ -162,6 +178,10 @@ impl Tables {
                 reason: "it is missing",
             }),
         }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Keyspace> {
+        [&self.objects, &self.meta].into_iter().chain(self.segments.values())
     }
 }
 

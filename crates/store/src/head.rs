@@ -81,6 +81,11 @@ impl Head {
         Ok(Self { epoch, newest, floor, segments: Vec::new() })
     }
 
+    /// From a head row as the journal holds it.
+    pub fn newest_of(row: &[u8]) -> Option<ResourceVersion> {
+        Self::decode(row).ok().map(|head| head.newest)
+    }
+
     pub fn window(&self) -> Window {
         let sum = |field: fn(&Segment) -> u64| self.segments.iter().map(field).sum();
         Window { oldest: self.floor, newest: self.newest, events: sum(|s| s.events), bytes: sum(|s| s.bytes) }

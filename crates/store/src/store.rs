@@ -183,7 +183,7 @@ fn spawn(name: &'static str, run: impl FnOnce() + Send + 'static) -> Result<Join
 
 /// The first rows of an empty engine.
 fn begin_line(engine: &dyn Engine, options: &Options) -> Result<Head, StoreError> {
-    let head = Head::new(ResourceVersion::line_start(options.clock.now_ms() / 1000));
+    let head = Head::new(crate::open::line_start(options));
     engine.write(head.changes(), head.newest)?;
     Ok(head)
 }
@@ -197,8 +197,5 @@ fn drop_orphans(engine: &dyn Engine, head: &Head) -> Result<(), StoreError> {
             engine.segment_drop(id)?;
         }
     }
-    let missing = head.segments.iter().find(|segment| !engine.segment_list().contains(&segment.id));
-    missing.map_or(Ok(()), |segment| {
-        Err(StoreError::Corrupt { place: format!("segment {} of the log", segment.id), reason: "it is missing" })
-    })
+    Ok(())
 }

@@ -75,6 +75,10 @@ impl View {
         &self.0.head
     }
 
+    pub(crate) fn snapshot(&self) -> &dyn Snapshot {
+        &*self.0.snapshot
+    }
+
     pub(crate) fn row(&self, encoded: &[u8], key: &ObjectKey) -> Result<Option<ObjectRow>, StoreError> {
         let row = self.0.snapshot.get(Table::Objects, encoded)?;
         row.map(|row| ObjectRow::decode(row).map_err(corrupt(key.to_string()))).transpose()
@@ -101,6 +105,21 @@ pub(crate) fn counter_key(resource: &GroupResource, namespace: Option<&str>) -> 
 
 pub(crate) fn mark_key(name: &str) -> Vec<u8> {
     [MARK_PREFIX, name.as_bytes()].concat()
+}
+
+/// All rows of one sort.
+pub(crate) fn meta_rows(snapshot: &dyn Snapshot, sort: MetaSort) -> Rows {
+    let (from, until): (&[u8], &[u8]) = match sort {
+        MetaSort::Counters => (COUNTER_PREFIX, b"c0"),
+        MetaSort::Marks => (MARK_PREFIX, b"m0"),
+    };
+    snapshot.range(Table::Meta, from, until)
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum MetaSort {
+    Counters,
+    Marks,
 }
 
 pub(crate) fn decode_counter(row: &[u8]) -> Result<u64, &'static str> {

@@ -5,7 +5,9 @@
 #![allow(clippy::unwrap_used)]
 
 pub mod client;
+pub mod history;
 pub mod memory_engine;
 pub mod objects;
+pub mod store_contract;
 
 pub use memory_engine::MemoryEngine;

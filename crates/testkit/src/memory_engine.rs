@@ -41,6 +41,11 @@ impl MemoryEngine {
         self.state.lock().unwrap().failure = Some(reason.into());
     }
 
+    /// For a test that spoils rows of a store that is closed.
+    pub fn unseal(&self) {
+        self.state.lock().unwrap().sealed.clear();
+    }
+
     pub fn heal(&self) {
         self.state.lock().unwrap().failure = None;
     }
