@@ -106,6 +106,7 @@ fn expressions() {
         "self.?none.orValue('d') == 'd' && self.?a.hasValue() && self.l[?9].orValue('e') == 'e' && optional.none().hasValue() == false",
         "cel.bind(x, self.i, x * x == 9) && self.m.all(k, v, v > 0) && self.l.exists(i, v, i == 1 && v == 'q')",
         "string(self.i) == '3' && int('4') == 4 && dyn(self.i) == 3.0",
+        "type(self.i) == int && type(self.l) == list && type(self.a) != int && type(null) == null_type",
         "{'a': 1}.a == 1 && {'a': 1} == {'a': 1} && [1, 'a'] != [1, 'b']",
         "'%s-%d'.format([self.a, self.i]) == 'x-3' && !format.dns1123Label().validate('ok').hasValue()",
     ] {

@@ -14,6 +14,8 @@ pub(super) enum Expr {
     Double(f64),
     Text(Box<str>),
     Bytes(Box<[u8]>),
+    /// `int`, `string`, … as a value, to compare `type(x)` with.
+    Type(&'static str),
     /// A variable, by its place on the stack.
     Slot(usize),
     Select(Box<Expr>, Field, Access),

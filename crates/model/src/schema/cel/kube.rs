@@ -124,6 +124,7 @@ fn to_foreign(value: &Val) -> Value {
             let inner = inner.as_ref().map(|inner| to_foreign(inner));
             Value::Opaque(Arc::new(inner.map_or_else(OptionalValue::none, OptionalValue::of)))
         }
+        Val::Type(name) => text(name),
         Val::Foreign(value) => value.clone(),
     }
 }

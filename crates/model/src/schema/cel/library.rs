@@ -19,7 +19,7 @@ const LIBRARY_CALL_COST: u64 = 20;
 /// Digits that `format("%.3f")` may ask for.
 const PRECISION_DIGITS_MAX: usize = 2;
 
-const NATIVE: [&str; 14] = [
+const NATIVE: [&str; 15] = [
     "size",
     "contains",
     "startsWith",
@@ -34,6 +34,7 @@ const NATIVE: [&str; 14] = [
     "optional.ofNonZeroValue",
     "dyn",
     "bool",
+    "type",
 ];
 
 pub(super) fn knows(function: &str) -> bool {
@@ -53,6 +54,7 @@ pub(super) fn call<'a>(
     match (function, args.as_slice()) {
         ("size", [value]) => size(value, budget),
         ("dyn", [value]) => Ok(value.clone()),
+        ("type", [value]) => Ok(Val::Type(value.type_name())),
         ("bool", [Val::Bool(flag)]) => Ok(Val::Bool(*flag)),
         ("matches", [text, pattern]) => match (text.as_text(), pattern.as_text()) {
             (Some(text), Some(pattern)) => matches(text, pattern, budget),

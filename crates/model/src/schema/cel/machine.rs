@@ -68,6 +68,7 @@ impl<'a> Machine<'a, '_> {
             Expr::Double(number) => Ok(Val::Double(*number)),
             Expr::Text(text) => Ok(Val::Text(text)),
             Expr::Bytes(bytes) => Ok(Val::Bytes(bytes.clone().into())),
+            Expr::Type(name) => Ok(Val::Type(name)),
             Expr::Slot(at) => self.slots.get(*at).cloned().ok_or_else(|| Fail::Error("no such variable".into())),
             Expr::Select(operand, field, access) => self.select(operand, field, *access),
             Expr::Index(operand, index, access) => self.index(operand, index, *access),

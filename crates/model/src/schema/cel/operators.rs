@@ -148,6 +148,7 @@ pub(super) fn equal<'a>(left: &Val<'a>, right: &Val<'a>, budget: &mut Budget) ->
     match (left, right) {
         (Val::Null, Val::Null) => Ok(true),
         (Val::Bool(l), Val::Bool(r)) => Ok(l == r),
+        (Val::Type(l), Val::Type(r)) => Ok(l == r),
         (Val::Bytes(l), Val::Bytes(r)) => {
             budget.charge((l.len() + r.len()) as u64 / 16)?;
             Ok(l == r)

@@ -19,6 +19,9 @@ use super::types::{Type, element_type, field_type, unescape};
 /// Nesting of an expression; running one recurses as deep.
 const EXPRESSION_DEPTH_MAX: usize = 128;
 
+/// What `type(x)` may be compared with.
+const TYPES: [&str; 9] = ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "uint"];
+
 /// The slots of every rule: `self`, then `oldSelf`.
 const OLD_SELF: usize = 1;
 
@@ -73,7 +76,11 @@ impl<'n> Scope<'n, '_> {
 
     fn variable(&mut self, name: &str) -> Translated<'n> {
         let at = self.variables.iter().rposition(|(known, _)| known == name);
-        let at = at.ok_or_else(|| format!("undeclared reference to '{name}'"))?;
+        let Some(at) = at else {
+            let known = TYPES.iter().find(|known| **known == name);
+            let known = known.ok_or_else(|| format!("undeclared reference to '{name}'"))?;
+            return Ok((Expr::Type(known), Type::Unknown));
+        };
         self.uses_old |= at == OLD_SELF;
         Ok((Expr::Slot(at), self.variables[at].1))
     }

@@ -30,6 +30,7 @@ pub(super) enum Val<'a> {
     List(Rc<[Val<'a>]>),
     Map(Rc<[(Val<'a>, Val<'a>)]>),
     Optional(Option<Rc<Val<'a>>>),
+    Type(&'static str),
     /// A value of a function library: an IP address, a quantity, a URL.
     Foreign(Foreign),
 }
@@ -56,7 +57,7 @@ impl<'a> Val<'a> {
 
     pub fn type_name(&self) -> &'static str {
         match self {
-            Self::Null => "null",
+            Self::Null => "null_type",
             Self::Bool(_) => "bool",
             Self::Int(_) => "int",
             Self::UInt(_) => "uint",
@@ -68,6 +69,7 @@ impl<'a> Val<'a> {
             Self::Items(..) | Self::List(_) => "list",
             Self::Fields(..) | Self::Map(_) => "map",
             Self::Optional(_) => "optional",
+            Self::Type(_) => "type",
             Self::Foreign(_) => "opaque",
         }
     }
