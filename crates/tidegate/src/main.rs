@@ -1,1 +1,24 @@
-fn main() {}
+//! Tidegate: Git and a Kubernetes-style API, kept in step.
+//!
+//! Invariant: this crate alone reads the environment and the flags; it wires,
+//! and holds no rule of the domain.
+
+mod cli;
+mod client;
+mod command;
+mod config;
+mod nearest;
+mod output;
+mod telemetry;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    command::run(cli::Cli::parse())
+}

@@ -1,0 +1,265 @@
+//! What may be typed. `--help` is enough to get going.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::units::parse_duration;
+
+const EXAMPLES: &str = "\
+Getting started:
+  tidegate serve                        start a server on http://127.0.0.1:7300, data in ./tidegate-data
+  tidegate whoami                       in the same directory: finds ./tidegate-data/admin.token
+  tidegate kinds                        what can be listed and watched
+  tidegate get products -A              a table of all products
+  tidegate watch products -o json       one line an event, until Ctrl-C
+
+Exit codes: 0 it worked, 1 it failed, 2 it was called wrongly.";
+
+#[derive(Parser)]
+#[command(name = "tidegate", version, about = "Git and a Kubernetes-style API, kept in step", after_help = EXAMPLES, max_term_width = 110)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run the server: the store, the GraphQL API, the watch
+    Serve(ServeArgs),
+    /// Show objects as a table, YAML or JSON
+    Get(GetArgs),
+    /// Follow the changes of objects; resumes by itself after a lost connection
+    Watch(WatchArgs),
+    /// List the kinds that the server knows
+    Kinds(ConnectionArgs),
+    /// Say who the token is
+    Whoami(ConnectionArgs),
+    /// Create and revoke tokens of service accounts
+    Token(TokenArgs),
+    /// Print a completion script for a shell
+    Completion { shell: Shell },
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Every key of docs/configuration.md can be set in the file, by a TIDEGATE_… variable, or with --set.
+
+Examples:
+  tidegate serve
+  tidegate serve --data-dir /var/lib/tidegate --listen 0.0.0.0:7300 --tls-cert tls.crt --tls-key tls.key
+  tidegate serve --set window.age=48h --set window.bytes=16GiB")]
+pub struct ServeArgs {
+    /// Configuration file (YAML)
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Directory of the store, the signing key and the admin token [default: ./tidegate-data]
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<String>,
+    /// Address and port to listen on [default: 127.0.0.1:7300]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<String>,
+    /// Certificate chain (PEM); needs --tls-key
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<String>,
+    /// Private key (PEM); needs --tls-cert
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<String>,
+    /// Listen without TLS on more than loopback, behind a proxy that speaks TLS
+    #[arg(long, alias = "insecure-listen")]
+    pub allow_plaintext: bool,
+    /// Folder of manifests (YAML, JSON, Markdown) to admit before serving
+    #[arg(long, value_name = "DIR")]
+    pub manifests: Option<String>,
+    /// How long running requests may go on after SIGTERM [default: 20s]
+    #[arg(long, value_name = "DURATION")]
+    pub drain_time: Option<String>,
+    /// Start although acknowledged writes are missing, with a new epoch
+    #[arg(long)]
+    pub accept_loss: bool,
+    /// auto, human or json [default: auto]
+    #[arg(long, value_name = "FORMAT")]
+    pub log_format: Option<String>,
+    /// Any key of the configuration; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+}
+
+/// Which server, and who asks.
+#[derive(Args)]
+#[command(next_help_heading = "Connection")]
+pub struct ConnectionArgs {
+    /// Address of the server
+    #[arg(long, global = true, value_name = "URL", env = "TIDEGATE_SERVER", default_value = "http://127.0.0.1:7300")]
+    pub server: String,
+    /// File with the token; else the variable TIDEGATE_TOKEN, else ./tidegate-data/admin.token
+    #[arg(long, global = true, value_name = "FILE", env = "TIDEGATE_TOKEN_FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Certificates (PEM) to trust instead of the system's
+    #[arg(long, global = true, value_name = "FILE", env = "TIDEGATE_CA_FILE")]
+    pub ca_file: Option<PathBuf>,
+}
+
+/// Which objects.
+#[derive(Args)]
+pub struct SelectArgs {
+    /// Plural, singular, short name or kind, with `.group` where it is ambiguous
+    pub kind: String,
+    /// One object
+    pub name: Option<String>,
+    /// Namespace of a namespaced kind
+    #[arg(short, long, default_value = "default")]
+    pub namespace: String,
+    /// All namespaces
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    pub all_namespaces: bool,
+    /// Labels: `season=winter,tier in (a, b),!draft`
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    pub selector: Option<String>,
+    /// Fields: `metadata.name=a`, `metadata.namespace!=b`
+    #[arg(long, value_name = "SELECTOR")]
+    pub field_selector: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum OutputFormat {
+    Table,
+    Yaml,
+    Json,
+    Name,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  tidegate get products                          the products of the namespace `default`
+  tidegate get product desk-lamp -o yaml         one object
+  tidegate get products -A -l season=winter      all namespaces, by label
+  tidegate get crd -o name                       names alone, for scripts")]
+pub struct GetArgs {
+    #[command(flatten)]
+    pub select: SelectArgs,
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
+    pub output: OutputFormat,
+    /// At most this many objects
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: Option<u64>,
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  tidegate watch products -A                               the current objects, then each change
+  tidegate watch products --no-initial -o json             changes alone, one line each
+  tidegate watch products --since 1848736000000123         exactly what came after that version
+  tidegate watch products desk-lamp --count 1 --timeout 1m --no-initial    wait for one change")]
+pub struct WatchArgs {
+    #[command(flatten)]
+    pub select: SelectArgs,
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
+    pub output: OutputFormat,
+    /// Exactly the events after this resourceVersion
+    #[arg(long, value_name = "RESOURCEVERSION", conflicts_with = "initial")]
+    pub since: Option<String>,
+    /// First the current objects, as ADDED (the default without --since)
+    #[arg(long, overrides_with = "no_initial")]
+    pub initial: bool,
+    /// Only what changes from now on
+    #[arg(long, overrides_with = "initial")]
+    pub no_initial: bool,
+    /// End after this many events
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// End after this time; fails if --count was not reached
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub timeout: Option<Duration>,
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+}
+
+#[derive(Args)]
+pub struct TokenArgs {
+    #[command(subcommand)]
+    pub command: TokenCommand,
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+}
+
+#[derive(Subcommand)]
+pub enum TokenCommand {
+    /// Create a token; it alone goes to stdout, its id and expiry to stderr
+    Create {
+        /// The account, as NAMESPACE/NAME
+        #[arg(long, value_name = "NAMESPACE/NAME", value_parser = account)]
+        service_account: Account,
+        /// How long it is valid [default: 24h]
+        #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+        ttl: Option<Duration>,
+        /// Write the token to this new file (mode 0600) instead
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Revoke a token before it expires, and end its open watches
+    Revoke {
+        /// The account, as NAMESPACE/NAME
+        #[arg(long, value_name = "NAMESPACE/NAME", value_parser = account)]
+        service_account: Account,
+        /// The id that `token create` printed, or `whoami` prints
+        id: String,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub struct Account {
+    pub namespace: String,
+    pub name: String,
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn account(text: &str) -> Result<Account, String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Ok(Account { namespace: namespace.into(), name: name.into() })
+        }
+        _ => Err("write it as NAMESPACE/NAME, such as `default/robot`".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_refused_before_anything_runs() {
+        for line in [
+            "tidegate",
+            "tidegate get",
+            "tidegate get products -A -n x",
+            "tidegate get products -o xml",
+            "tidegate get products --limit 0",
+            "tidegate watch products --since 1 --initial",
+            "tidegate watch products --timeout soon",
+            "tidegate token create --service-account robot",
+            "tidegate token create --service-account a/b/c",
+            "tidegate serve --set window.age",
+        ] {
+            let error = Cli::try_parse_from(line.split(' ')).err().unwrap_or_else(|| panic!("{line} is accepted"));
+            assert_eq!(error.exit_code(), 2, "{line}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! A client of the API: GraphQL over HTTP and over a WebSocket.
+//!
+//! Invariant: the token goes to the server that was named and nowhere else; no
+//! message and no log line holds it.
+
+mod connection;
+pub mod kinds;
+pub mod list;
+mod refusal;
+mod tls;
+mod token;
+pub mod watch;
+
+pub use connection::Client;
+pub use refusal::Refusal;

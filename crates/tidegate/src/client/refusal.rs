@@ -1,0 +1,81 @@
+//! What the server answers when it does not do what was asked.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// One GraphQL error.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct Refusal {
+    pub message: String,
+    #[serde(default)]
+    extensions: Map<String, Value>,
+}
+
+/// The codes that this client acts on; others are only shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Code {
+    Unauthenticated,
+    Forbidden,
+    KindNotFound,
+    ListExpired,
+    /// The cursor does not lead anywhere any more: too old, or of another
+    /// epoch.
+    CursorLost,
+    /// The same request may succeed later.
+    Later,
+    Other,
+}
+
+impl Refusal {
+    pub fn new(message: impl Into<String>, code: &str) -> Self {
+        Self { message: message.into(), extensions: Map::from_iter([("code".into(), code.into())]) }
+    }
+
+    pub fn code(&self) -> Code {
+        match self.code_text() {
+            "UNAUTHENTICATED" => Code::Unauthenticated,
+            "FORBIDDEN" => Code::Forbidden,
+            "KIND_NOT_FOUND" => Code::KindNotFound,
+            "LIST_EXPIRED" => Code::ListExpired,
+            "WATCH_EXPIRED" | "FUTURE_RESOURCE_VERSION" => Code::CursorLost,
+            "RATE_LIMITED" | "UNAVAILABLE" | "INTERNAL" => Code::Later,
+            _ => Code::Other,
+        }
+    }
+
+    fn code_text(&self) -> &str {
+        self.extensions.get("code").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// What to type next, where the server's message does not say it.
+    fn next_step(&self) -> Option<&'static str> {
+        match self.code() {
+            Code::Unauthenticated => Some(
+                "name the token's file with --token-file; the server's admin token is `admin.token` in its data directory",
+            ),
+            Code::Forbidden => Some("`tidegate whoami` tells who you are"),
+            Code::KindNotFound => Some("`tidegate kinds` lists what there is"),
+            Code::CursorLost => Some("watch again without --since"),
+            Code::ListExpired | Code::Later | Code::Other => None,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.code_text() {
+            "" => write!(f, "{}", self.message)?,
+            code => write!(f, "{} ({code})", self.message)?,
+        }
+        self.next_step().map_or(Ok(()), |step| write!(f, "\n  next: {step}"))
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// The code of a failure, if it was the server that refused.
+pub fn code_of(error: &anyhow::Error) -> Option<Code> {
+    error.downcast_ref::<Refusal>().map(Refusal::code)
+}

@@ -1,0 +1,72 @@
+//! The commands, and what their ends mean to a shell.
+
+mod completion;
+mod get;
+mod kinds;
+mod select;
+mod serve;
+mod serve_options;
+mod token;
+mod watch;
+mod whoami;
+
+use std::future::Future;
+use std::io;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+use crate::cli::{Cli, Command};
+use crate::telemetry;
+
+const FAILED: u8 = 1;
+const USAGE: u8 = 2;
+
+/// The command was called wrongly: nothing was tried.
+#[derive(Debug)]
+pub struct UsageError(pub String);
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+pub fn run(cli: Cli) -> ExitCode {
+    match dispatch(cli.command) {
+        Ok(code) => code,
+        // Whoever read our output has enough: `tidegate get … | head`.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(if error.is::<UsageError>() { USAGE } else { FAILED })
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Serve(args) => return serve::run(&args),
+        Command::Get(args) => client(get::run(args))?,
+        Command::Watch(args) => client(watch::run(args))?,
+        Command::Kinds(args) => client(kinds::run(&args))?,
+        Command::Whoami(args) => client(whoami::run(&args))?,
+        Command::Token(args) => client(token::run(&args))?,
+        Command::Completion { shell } => completion::run(shell),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One thread is enough for a client.
+fn client(work: impl Future<Output = Result<()>>) -> Result<()> {
+    telemetry::start_quiet();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("failed to start the runtime")?.block_on(work)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io_error = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+    io_error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,163 @@
+//! `tidegate serve`: configuration in, a server that ends when it is told to.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tidegate_server::http::{Outcome, Shutdown};
+use tidegate_server::server::{self, Server};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::UsageError;
+use super::serve_options::options;
+use crate::cli::ServeArgs;
+use crate::config::{self, Config, Sources};
+use crate::telemetry;
+
+/// For work that no request waits for any more.
+const RUNTIME_END_MAX: Duration = Duration::from_secs(2);
+
+pub fn run(args: &ServeArgs) -> Result<ExitCode> {
+    let (config, warnings) = config::load(&sources(args)).map_err(|error| UsageError(format!("{error:#}")))?;
+    telemetry::start(&config.log);
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("failed to start the runtime")?;
+    let code = runtime.block_on(serve(config));
+    runtime.shutdown_timeout(RUNTIME_END_MAX);
+    code
+}
+
+fn sources(args: &ServeArgs) -> Sources {
+    let is_ours = |(name, _): &(String, String)| name.starts_with("TIDEGATE_") || name == "RUST_LOG";
+    let texts =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    Sources { file: args.config.clone(), environment: texts.filter(is_ours).collect(), flags: flags(args) }
+}
+
+/// Flags of their own after `--set`: they are the plainer word.
+fn flags(args: &ServeArgs) -> Vec<(String, String, String)> {
+    let ServeArgs {
+        config: _,
+        data_dir,
+        listen,
+        tls_cert,
+        tls_key,
+        allow_plaintext,
+        manifests,
+        drain_time,
+        accept_loss,
+        log_format,
+        set,
+    } = args;
+    let switch = |on: &bool| on.then(|| "true".to_owned());
+    let own = [
+        ("--data-dir", "data_dir", data_dir.clone()),
+        ("--listen", "listen", listen.clone()),
+        ("--tls-cert", "tls.cert", tls_cert.clone()),
+        ("--tls-key", "tls.key", tls_key.clone()),
+        ("--allow-plaintext", "allow_plaintext", switch(allow_plaintext)),
+        ("--manifests", "manifests", manifests.clone()),
+        ("--drain-time", "drain_time", drain_time.clone()),
+        ("--accept-loss", "store.accept_loss", switch(accept_loss)),
+        ("--log-format", "log.format", log_format.clone()),
+    ];
+    let set = set.iter().map(|(key, value)| ("--set".to_owned(), key.clone(), value.clone()));
+    set.chain(own.into_iter().filter_map(|(flag, key, value)| Some((flag.into(), key.into(), value?)))).collect()
+}
+
+async fn serve(config: Config) -> Result<ExitCode> {
+    let mut signals = Signals::listen()?;
+    let data_dir = config.data_dir.clone();
+    let started = tokio::select! {
+        started = server::start(options(config)) => started,
+        signal = signals.next() => return Ok(signal.exit_code()),
+    };
+    let server = started?;
+    announce(&server, &data_dir);
+    let shutdown = server.shutdown();
+    let mut running = pin!(server.run());
+    loop {
+        tokio::select! {
+            outcome = &mut running => return Ok(ended(outcome)),
+            signal = signals.next() => on_signal(signal, &shutdown),
+        }
+    }
+}
+
+/// The first one drains. The second one ends the process here and now: what was
+/// acknowledged is on disk, so there is nothing to wait for.
+fn on_signal(signal: Ending, shutdown: &Shutdown) {
+    if shutdown.is_draining() {
+        tracing::warn!(signal = signal.name, "ending at once");
+        std::process::exit(signal.code.into());
+    }
+    tracing::info!(signal = signal.name, "draining: running requests may finish; a second signal ends at once");
+    shutdown.drain();
+}
+
+fn ended(outcome: Outcome) -> ExitCode {
+    match outcome {
+        Outcome::Drained => tracing::info!("stopped"),
+        Outcome::Cut => tracing::warn!("stopped with connections still open after the drain time"),
+    }
+    ExitCode::SUCCESS
+}
+
+/// Where it is, and where the token is; never the token.
+fn announce(server: &Server, data_dir: &Path) {
+    let (url, token) = (server.url(), absolute(server.admin_token_path()));
+    let (data_dir, token) = (absolute(data_dir).display().to_string(), token.display().to_string());
+    if let Some(applied) = server.manifests() {
+        let (created, updated, deleted) = (applied.created, applied.updated, applied.deleted);
+        tracing::info!(created, updated, deleted, "the manifests are in force");
+    }
+    tracing::info!(url, graphql = format!("{url}/graphql"), data_dir, admin_token_file = token, "ready");
+    if std::io::stderr().is_terminal() {
+        eprintln!(
+            "\n  GraphQL      {url}/graphql (GraphiQL in a browser)\n  data         {data_dir}\n  admin token  in {token}\n"
+        );
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// The signals that end a server.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+#[derive(Clone, Copy)]
+struct Ending {
+    name: &'static str,
+    /// 128 + the signal's number, as shells have it.
+    code: u8,
+}
+
+impl Ending {
+    fn exit_code(self) -> ExitCode {
+        ExitCode::from(self.code)
+    }
+}
+
+impl Signals {
+    fn listen() -> Result<Self> {
+        let listen = |kind| signal(kind).context("failed to listen for signals");
+        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) -> Ending {
+        tokio::select! {
+            _ = self.terminate.recv() => Ending { name: "SIGTERM", code: 143 },
+            _ = self.interrupt.recv() => Ending { name: "SIGINT", code: 130 },
+        }
+    }
+}

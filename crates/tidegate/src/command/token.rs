@@ -1,0 +1,94 @@
+//! `tidegate token`: made and revoked by the server, which holds the key.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::cli::{Account, TokenArgs, TokenCommand};
+use crate::client::Client;
+
+const CREATE: &str = "mutation($input: CreateTokenInput!) { createToken(input: $input) { token id expiresAt } }";
+const REVOKE: &str = "mutation($input: RevokeTokenInput!) { revokeToken(input: $input) }";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Token {
+    token: String,
+    id: String,
+    expires_at: String,
+}
+
+pub async fn run(args: &TokenArgs) -> Result<()> {
+    let client = Client::new(&args.connection)?;
+    match &args.command {
+        TokenCommand::Create { service_account, ttl, output } => {
+            create(&client, service_account, *ttl, output.as_deref()).await
+        }
+        TokenCommand::Revoke { service_account, id } => revoke(&client, service_account, id).await,
+    }
+}
+
+async fn create(client: &Client, account: &Account, ttl: Option<Duration>, output: Option<&Path>) -> Result<()> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Data {
+        create_token: Token,
+    }
+    let mut input = input(account);
+    if let Some(ttl) = ttl {
+        input["expiresInSeconds"] = json!(ttl.as_secs());
+    }
+    // Before the token is made: one that cannot be written down would live on.
+    let mut out: Box<dyn Write> = match output {
+        Some(path) => Box::new(create_file(path)?),
+        None => Box::new(io::stdout().lock()),
+    };
+    let made: Result<Data> = client.query(CREATE, json!({"input": input})).await;
+    let token = match made {
+        Ok(data) => data.create_token,
+        Err(error) => {
+            discard(output);
+            return Err(error);
+        }
+    };
+    writeln!(out, "{}", token.token).and_then(|()| out.flush()).context("failed to write the token")?;
+    let Account { namespace, name } = account;
+    eprintln!(
+        "token {} of {namespace}/{name} expires at {}\n  to revoke it: tidegate token revoke --service-account {namespace}/{name} {}",
+        token.id, token.expires_at, token.id
+    );
+    Ok(())
+}
+
+/// A new file: an existing one might be open to others already.
+fn create_file(path: &Path) -> Result<std::fs::File> {
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    opened.with_context(|| format!("failed to create {}: it must not exist yet", path.display()))
+}
+
+/// The empty file of a token that was not made.
+fn discard(output: Option<&Path>) {
+    if let Some(path) = output
+        && let Err(error) = std::fs::remove_file(path)
+    {
+        tracing::warn!(%error, "{} is left behind, and empty", path.display());
+    }
+}
+
+async fn revoke(client: &Client, account: &Account, id: &str) -> Result<()> {
+    let mut input = input(account);
+    input["tokenId"] = json!(id);
+    let _: Value = client.query(REVOKE, json!({"input": input})).await?;
+    eprintln!("token {id} of {}/{} is revoked", account.namespace, account.name);
+    Ok(())
+}
+
+fn input(account: &Account) -> Value {
+    json!({"namespace": account.namespace, "serviceAccount": account.name})
+}

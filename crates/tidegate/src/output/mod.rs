@@ -1,0 +1,16 @@
+//! What goes to stdout.
+//!
+//! Invariant: nothing that comes from an object reaches a terminal as a control
+//! character, except as YAML or JSON, which escape them.
+
+mod age;
+mod columns;
+mod jsonpath;
+mod printer;
+mod table;
+mod watch_printer;
+
+pub use columns::Namespaces;
+pub use printer::Printer;
+pub use table::Table;
+pub use watch_printer::WatchPrinter;

@@ -1,0 +1,33 @@
+//! Logs: for people on a terminal, JSON lines otherwise; always on stderr,
+//! because stdout is for what was asked for.
+
+use std::io::{self, IsTerminal};
+
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{Log, LogFormat};
+
+/// For `serve`, whose configuration has been checked.
+pub fn start(Log { format, filter }: &Log) {
+    let is_human = match format {
+        LogFormat::Human => true,
+        LogFormat::Json => false,
+        LogFormat::Auto => io::stderr().is_terminal(),
+    };
+    init(is_human, EnvFilter::new(filter));
+}
+
+/// For the commands that answer on stdout: warnings alone, unless asked.
+pub fn start_quiet() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    init(io::stderr().is_terminal(), filter);
+}
+
+fn init(is_human: bool, filter: EnvFilter) {
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    if is_human {
+        logs.with_target(false).with_ansi(io::stderr().is_terminal()).init();
+    } else {
+        logs.json().flatten_event(true).init();
+    }
+}
