@@ -27,7 +27,7 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     let mut child = cargo.spawn().context("failed to start cargo")?;
     let output = child.stdout.take().context("cargo has no output")?;
-    let total = echo_and_count(BufReader::new(output))?;
+    let total = echo_and_count(BufReader::new(output), std::io::stdout().lock())?;
     let is_good = child.wait().context("failed to wait for cargo")?.success();
     println!("\n{} in {:.0} s", total.summary(), started.elapsed().as_secs_f32());
     if is_good { Ok(()) } else { bail!("some tests failed, or did not build: see above") }
@@ -74,9 +74,8 @@ impl Total {
     }
 }
 
-fn echo_and_count(output: impl BufRead) -> Result<Total> {
+fn echo_and_count(output: impl BufRead, mut out: impl Write) -> Result<Total> {
     let mut total = Total::default();
-    let mut out = std::io::stdout().lock();
     for line in output.lines() {
         let line = line.context("failed to read cargo's output")?;
         writeln!(out, "{line}")?;
@@ -95,7 +94,9 @@ mod tests {
             test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.01s\n\
             test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s\n\
             test result: nonsense\n";
-        let total = echo_and_count(output.as_bytes()).unwrap();
+        let mut echoed = Vec::new();
+        let total = echo_and_count(output.as_bytes(), &mut echoed).unwrap();
+        assert_eq!(String::from_utf8(echoed).unwrap(), output);
         assert_eq!(total, Total { passed: 7, failed: 1, ignored: 1 });
         assert_eq!(total.summary(), "tests: 7 passed, 1 failed, 1 ignored");
     }

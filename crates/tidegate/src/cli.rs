@@ -10,11 +10,11 @@ use crate::units::parse_duration;
 
 const EXAMPLES: &str = "\
 Getting started:
-  tidegate serve                        start a server on http://127.0.0.1:7300, data in ./tidegate-data
-  tidegate whoami                       in the same directory: finds ./tidegate-data/admin.token
-  tidegate kinds                        what can be listed and watched
-  tidegate get products -A              a table of all products
-  tidegate watch products -o json       one line an event, until Ctrl-C
+  tidegate serve                     a server on http://127.0.0.1:7300, data in ./tidegate-data
+  tidegate whoami                    in the same directory: finds ./tidegate-data/admin.token
+  tidegate kinds                     what can be listed and watched
+  tidegate get products -A           a table of all products
+  tidegate watch products -o json    one line an event, until Ctrl-C
 
 Exit codes: 0 it worked, 1 it failed, 2 it was called wrongly.";
 
@@ -85,6 +85,9 @@ pub struct ServeArgs {
     /// Any key of the configuration; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
+    /// Print the configuration that these flags, the file and the environment amount to, and end
+    #[arg(long)]
+    pub show_config: bool,
 }
 
 /// Which server, and who asks.

@@ -1,6 +1,6 @@
 //! `tidegate serve`: configuration in, a server that ends when it is told to.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
@@ -15,6 +15,7 @@ use super::UsageError;
 use super::serve_options::options;
 use crate::cli::ServeArgs;
 use crate::config::{self, Config, Sources};
+use crate::output::Table;
 use crate::telemetry;
 
 /// For work that no request waits for any more.
@@ -22,6 +23,11 @@ const RUNTIME_END_MAX: Duration = Duration::from_secs(2);
 
 pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     let (config, warnings) = config::load(&sources(args)).map_err(|error| UsageError(format!("{error:#}")))?;
+    if args.show_config {
+        let text = Table::new(["KEY", "VALUE", "MEANING"]).render(&config::shown(&config));
+        std::io::stdout().write_all(text.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     telemetry::start(&config.log);
     for warning in warnings {
         tracing::warn!("{warning}");
@@ -37,38 +43,28 @@ fn sources(args: &ServeArgs) -> Sources {
     let is_ours = |(name, _): &(String, String)| name.starts_with("TIDEGATE_") || name == "RUST_LOG";
     let texts =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    Sources { file: args.config.clone(), environment: texts.filter(is_ours).collect(), flags: flags(args) }
+    Sources {
+        file: args.config.clone(),
+        environment: texts.filter(is_ours).collect(),
+        set: args.set.clone(),
+        flags: flags(args),
+    }
 }
 
-/// Flags of their own after `--set`: they are the plainer word.
-fn flags(args: &ServeArgs) -> Vec<(String, String, String)> {
-    let ServeArgs {
-        config: _,
-        data_dir,
-        listen,
-        tls_cert,
-        tls_key,
-        allow_plaintext,
-        manifests,
-        drain_time,
-        accept_loss,
-        log_format,
-        set,
-    } = args;
-    let switch = |on: &bool| on.then(|| "true".to_owned());
+fn flags(args: &ServeArgs) -> Vec<(&'static str, String)> {
+    let switch = |on: bool| on.then(|| "true".to_owned());
     let own = [
-        ("--data-dir", "data_dir", data_dir.clone()),
-        ("--listen", "listen", listen.clone()),
-        ("--tls-cert", "tls.cert", tls_cert.clone()),
-        ("--tls-key", "tls.key", tls_key.clone()),
-        ("--allow-plaintext", "allow_plaintext", switch(allow_plaintext)),
-        ("--manifests", "manifests", manifests.clone()),
-        ("--drain-time", "drain_time", drain_time.clone()),
-        ("--accept-loss", "store.accept_loss", switch(accept_loss)),
-        ("--log-format", "log.format", log_format.clone()),
+        ("data_dir", args.data_dir.clone()),
+        ("listen", args.listen.clone()),
+        ("tls.cert", args.tls_cert.clone()),
+        ("tls.key", args.tls_key.clone()),
+        ("allow_plaintext", switch(args.allow_plaintext)),
+        ("manifests", args.manifests.clone()),
+        ("drain_time", args.drain_time.clone()),
+        ("store.accept_loss", switch(args.accept_loss)),
+        ("log.format", args.log_format.clone()),
     ];
-    let set = set.iter().map(|(key, value)| ("--set".to_owned(), key.clone(), value.clone()));
-    set.chain(own.into_iter().filter_map(|(flag, key, value)| Some((flag.into(), key.into(), value?)))).collect()
+    own.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
 async fn serve(config: Config) -> Result<ExitCode> {

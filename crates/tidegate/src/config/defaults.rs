@@ -29,7 +29,7 @@ impl Default for Config {
             graphql: graphql(&limits),
             http: self::http(&http),
             store: self::store(&store),
-            log: Log { format: LogFormat::Auto, filter: "info".into() },
+            log: Log { format: LogFormat::Auto, filter: "info,fjall=warn,lsm_tree=warn".into() },
         }
     }
 }

@@ -44,14 +44,18 @@ fn is_blank(text: &str) -> bool {
 }
 
 fn flatten(path: &str, value: &Value, found: &mut Vec<(String, String)>) -> Result<(), String> {
-    match value {
-        Value::Object(members) => members.iter().try_for_each(|(name, value)| {
-            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-            flatten(&path, value, found)
-        }),
-        Value::Array(_) => Err(format!("{path}: a list is not expected here: write one value")),
-        Value::Null => Err(format!("{path}: it has no value: remove the key to keep its default")),
-        Value::String(text) => Ok(found.push((path.to_owned(), text.clone()))),
-        scalar => Ok(found.push((path.to_owned(), scalar.to_string()))),
-    }
+    let text = match value {
+        Value::Object(members) => {
+            return members.iter().try_for_each(|(name, value)| {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                flatten(&path, value, found)
+            });
+        }
+        Value::Array(_) => return Err(format!("{path}: a list is not expected here: write one value")),
+        Value::Null => return Err(format!("{path}: it has no value: remove the key to keep its default")),
+        Value::String(text) => text.clone(),
+        scalar => scalar.to_string(),
+    };
+    found.push((path.to_owned(), text));
+    Ok(())
 }

@@ -16,8 +16,10 @@ pub struct Sources {
     pub file: Option<PathBuf>,
     /// The variables that begin with `TIDEGATE_`, and `RUST_LOG`.
     pub environment: HashMap<String, String>,
-    /// `(flag as typed, key, value)`, the later one wins.
-    pub flags: Vec<(String, String, String)>,
+    /// `--set KEY=VALUE`, the later one wins.
+    pub set: Vec<(String, String)>,
+    /// By the key of their own flags: the plainer word, so the stronger one.
+    pub flags: Vec<(&'static str, String)>,
 }
 
 /// Variables with this prefix that other commands read.
@@ -40,8 +42,12 @@ pub fn load(sources: &Sources) -> Result<(Config, Vec<String>)> {
         }
     }
     let warnings = apply_environment(&mut config, &sources.environment)?;
-    for (flag, key, text) in &sources.flags {
-        apply(&mut config, flag, key, text)?;
+    for (path, text) in &sources.set {
+        apply(&mut config, "--set", path, text)?;
+    }
+    for (path, text) in &sources.flags {
+        let flag = keys::find(path).and_then(|key| key.flag).unwrap_or_default();
+        apply(&mut config, flag, path, text)?;
     }
     check(&config)?;
     Ok((config, warnings))

@@ -25,6 +25,11 @@ pub use defaults::DATA_DIR;
 pub use layers::{Sources, load};
 pub use setting::{Bytes, LogFormat};
 
+/// Each key with its value in force and its meaning.
+pub fn shown(config: &Config) -> Vec<Vec<String>> {
+    keys::KEYS.iter().map(|key| vec![key.path.into(), (key.show)(config), key.help.into()]).collect()
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
     pub data_dir: PathBuf,

@@ -16,8 +16,8 @@ fn loaded(given: &Given) -> Result<(Config, Vec<String>), String> {
     let path = directory.path().join("tidegate.yaml");
     std::fs::write(&path, given.file).unwrap();
     let pairs = given.environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let flags = given.flags.iter().map(|(key, value)| ("--set".to_owned(), (*key).to_owned(), (*value).to_owned()));
-    let sources = Sources { file: Some(path), environment: pairs.collect(), flags: flags.collect() };
+    let set = given.flags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    let sources = Sources { file: Some(path), environment: pairs.collect(), set: set.collect(), flags: Vec::new() };
     load(&sources).map_err(|error| format!("{error:#}").replace(&format!("{}/", directory.path().display()), ""))
 }
 
@@ -73,6 +73,15 @@ fn refusals_name_place_reason_and_remedy() {
         let refusal = loaded(&given).unwrap_err();
         assert!(refusal.contains(expected), "expected {expected:?} in {refusal:?}");
     }
+}
+
+#[test]
+fn a_flag_of_its_own_is_the_strongest_and_named_when_refused() {
+    let set = vec![("listen".to_owned(), "127.0.0.1:1".to_owned())];
+    let load_with =
+        |flag: &str| load(&Sources { set: set.clone(), flags: vec![("listen", flag.into())], ..Sources::default() });
+    assert_eq!(load_with("127.0.0.1:2").unwrap().0.listen.port(), 2);
+    assert!(load_with("x").unwrap_err().to_string().starts_with("--listen: listen: `x` is not an address"));
 }
 
 #[test]

@@ -71,7 +71,8 @@ fn has(item: &Value, path: &[String], text: &str) -> bool {
     let found = path.iter().try_fold(item, |value, name| value.get(name));
     match found {
         Some(Value::String(found)) => found == text,
-        Some(found @ (Value::Bool(_) | Value::Number(_))) => found.to_string() == text,
+        Some(Value::Bool(found)) => text == if *found { "true" } else { "false" },
+        Some(Value::Number(found)) => found.to_string().as_str() == text,
         _ => false,
     }
 }

@@ -1,0 +1,10 @@
+//! The real binary, from outside.
+
+// A helper that fails is a test that fails.
+#![allow(clippy::unwrap_used)]
+
+mod client;
+mod help;
+mod process;
+mod serve;
+mod watch;
