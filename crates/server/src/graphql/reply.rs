@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::encode::write_text;
 use crate::api::error::{ApiError, Code};
+use crate::http::RequestId;
 
 /// The bytes of `{"data":…,"errors":…}` and what metrics say of it.
 pub struct Reply {
@@ -84,8 +85,16 @@ pub fn error_json(error: &ApiError, at: Option<Pos>, key: Option<&str>) -> Value
     if let Some(key) = key {
         fields.insert("path".into(), json!([key]));
     }
-    fields.insert("extensions".into(), Value::Object(error.extensions()));
+    fields.insert("extensions".into(), with_request_id(error.extensions()));
     Value::Object(fields)
+}
+
+/// A subscription has none: its own id names it.
+fn with_request_id(mut extensions: Map<String, Value>) -> Value {
+    if let Some(id) = RequestId::current() {
+        extensions.insert("requestId".into(), id.as_str().into());
+    }
+    Value::Object(extensions)
 }
 
 /// An error of parsing or validation, with a code of ours.
@@ -96,6 +105,7 @@ pub fn validation_error(error: &ServerError) -> (Value, Code) {
     let code = if is_limit { Code::TooLarge } else { Code::BadRequest };
     let locations: Vec<Value> =
         error.locations.iter().map(|at| json!({"line": at.line, "column": at.column})).collect();
-    let extensions = json!({"code": code.as_str(), "retryable": false});
+    let extensions = [("code".to_owned(), code.as_str().into()), ("retryable".to_owned(), false.into())];
+    let extensions = with_request_id(extensions.into_iter().collect());
     (json!({"message": error.message, "locations": locations, "extensions": extensions}), code)
 }

@@ -43,7 +43,7 @@ pub(super) async fn envelope(State(envelope): State<Arc<Envelope>>, mut request:
     request.extensions_mut().insert(id.clone());
 
     let answer = async {
-        let response = run(request, next, &envelope.limits).await;
+        let response = id.scope(run(request, next, &envelope.limits)).await;
         let response = finish(response, &id, &envelope.metrics).await;
         let (status, took) = (response.status().as_u16(), started.elapsed());
         envelope.metrics.http_request(route, status, took);
@@ -139,7 +139,7 @@ fn code_of(status: StatusCode) -> &'static str {
         StatusCode::PAYLOAD_TOO_LARGE => "TOO_LARGE",
         StatusCode::TOO_MANY_REQUESTS => "RATE_LIMITED",
         StatusCode::SERVICE_UNAVAILABLE => "UNAVAILABLE",
-        status if status.is_client_error() => "INVALID",
+        status if status.is_client_error() => "BAD_REQUEST",
         _ => "INTERNAL",
     }
 }

@@ -10,7 +10,11 @@ pub(super) const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-requ
 /// Enough for a UUID, a ULID or a trace id with a suffix.
 const REQUEST_ID_BYTES_MAX: usize = 64;
 
-/// In the extensions of every request.
+tokio::task_local! {
+    static CURRENT: RequestId;
+}
+
+/// In the extensions of every request, and known to the task that answers it.
 ///
 /// Invariant: 1 to 64 of `A-Z a-z 0-9 . _ -`, so it is safe in a log line, a
 /// header and JSON.
@@ -25,6 +29,15 @@ impl RequestId {
             Some(id) => Self(id.into()),
             None => Self(uuid::Uuid::new_v4().to_string().into()),
         }
+    }
+
+    /// Of the request that this task answers; `None` in a task of its own.
+    pub fn current() -> Option<Self> {
+        CURRENT.try_with(Clone::clone).ok()
+    }
+
+    pub(super) async fn scope<F: Future>(&self, answer: F) -> F::Output {
+        CURRENT.scope(self.clone(), answer).await
     }
 
     pub fn as_str(&self) -> &str {

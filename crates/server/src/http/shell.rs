@@ -84,5 +84,9 @@ async fn not_found(uri: Uri) -> HttpError {
 
 async fn method_not_allowed(method: Method, uri: Uri) -> HttpError {
     let hint = if uri.path() == "/graphql" { "send a POST" } else { "send a GET" };
-    HttpError::new(StatusCode::METHOD_NOT_ALLOWED, "INVALID", format!("{} does not take {method}: {hint}", uri.path()))
+    HttpError::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "BAD_REQUEST",
+        format!("{} does not take {method}: {hint}", uri.path()),
+    )
 }

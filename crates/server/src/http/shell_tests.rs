@@ -50,6 +50,7 @@ impl Fixture {
                 "/id",
                 get(async |request: Request<Body>| request.extensions().get::<RequestId>().unwrap().to_string()),
             )
+            .route("/current", get(async || RequestId::current().unwrap().to_string()))
             .route(
                 "/panic",
                 get(async || {
@@ -153,6 +154,8 @@ async fn every_answer_has_an_id_and_careful_headers() {
     let fixture = Fixture::new();
     let (response, text) = fixture.get("/id", &[("x-request-id", "mine-1")]).await;
     assert_eq!((text.as_str(), response.headers()["x-request-id"].to_str().unwrap()), ("mine-1", "mine-1"));
+    let (_, text) = fixture.get("/current", &[("x-request-id", "mine-2")]).await;
+    assert_eq!(text, "mine-2");
     let (response, text) = fixture.get("/id", &[("x-request-id", "not sane")]).await;
     assert_eq!(text, response.headers()["x-request-id"].to_str().unwrap());
     assert_ne!(text, "not sane");
@@ -170,7 +173,7 @@ async fn errors_have_one_shape() {
     let fixture = Fixture::new();
     for (method, path, status, expected) in [
         (Method::GET, "/nothing?token=secret", 404, "NOT_FOUND"),
-        (Method::DELETE, "/healthz", 405, "INVALID"),
+        (Method::DELETE, "/healthz", 405, "BAD_REQUEST"),
         (Method::GET, "/metrics", 401, "UNAUTHENTICATED"),
         (Method::GET, "/panic", 500, "INTERNAL"),
     ] {

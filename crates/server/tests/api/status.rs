@@ -56,8 +56,10 @@ async fn a_stale_precondition_is_a_conflict_with_all_a_controller_needs() {
     let stale = server.get("a").await["resourceVersion"].take();
     let current = write(&server.client, &stale, json!({"replicas": 1})).await["metadata"]["resourceVersion"].take();
     let error = server.client.error(UPDATE, json!({"rv": stale, "status": {"replicas": 2}})).await;
+    let request_id = error["extensions"]["requestId"].as_str().expect("an id to ask about");
     let expected = json!({
         "code": "CONFLICT", "retryable": true, "expectedResourceVersion": stale, "currentResourceVersion": current, "currentGeneration": 1,
+        "requestId": request_id,
     });
     assert_eq!(error["extensions"], expected);
 }
