@@ -4,6 +4,7 @@
 //! The folder is `TIDEGATE_CRD_CORPUS`, or `../shared/crds` beside the
 //! workspace; without one there is nothing to check, and the tests say so.
 
+mod differential;
 mod gateways;
 mod monitoring;
 mod routes;
