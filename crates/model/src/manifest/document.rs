@@ -5,6 +5,9 @@ use serde_json::Value;
 use super::{Body, Diagnostic, Parsed};
 use crate::{FieldError, Object, yaml};
 
+/// A file has 3 MiB, and as many as 350,000 documents that are no objects.
+const FILE_DIAGNOSTICS_MAX: usize = 100;
+
 /// Borrows from the file, so that a field can be found in it again.
 #[derive(Clone, Debug)]
 pub struct Document<'f> {
@@ -64,6 +67,7 @@ pub(super) fn finish_all<'f>(file: &'f str, parsed: Vec<Parsed<'f>>) -> Result<V
     for Parsed { value, line, text, text_line, body } in parsed {
         let source = Source { line, text, text_line, body };
         match shape_error(&value) {
+            Some(_) if diagnostics.len() == FILE_DIAGNOSTICS_MAX => break,
             Some(error) => diagnostics.push(shape_diagnostic(file, &source, error)),
             None => documents.extend(Object::from_value(value).map(|object| Document::new(file, object, source))),
         }

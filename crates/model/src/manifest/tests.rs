@@ -105,6 +105,11 @@ fn what_is_not_an_object_is_refused() {
 }
 
 #[test]
+fn a_file_has_so_many_diagnostics_at_most() {
+    assert_eq!(parse_file("a.yaml", "---\na: 1\n".repeat(500).as_bytes()).unwrap_err().len(), 100);
+}
+
+#[test]
 fn errors_of_syntax_have_a_line() {
     check("a.yaml", "a: 1\nb: 2\na: 3\n", expect!["a.yaml:3: duplicate key `a`\n"]);
     check("lamp.md", "---\nkind: P\nkind: P\n---\n", expect!["lamp.md:3: duplicate key `kind`\n"]);
