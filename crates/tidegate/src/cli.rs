@@ -39,6 +39,8 @@ pub enum Command {
     Whoami(ConnectionArgs),
     /// Create and revoke tokens of service accounts
     Token(TokenArgs),
+    /// Check, compact, export and import the store of a stopped server
+    Store(StoreArgs),
     /// Print a completion script for a shell
     Completion { shell: Shell },
 }
@@ -220,6 +222,40 @@ pub enum TokenCommand {
 pub struct Account {
     pub namespace: String,
     pub name: String,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+The server must be stopped. Tokens are not part of an export: copy `signing.key` too if they are to stay valid.
+
+Examples:
+  tidegate store check
+  tidegate store export backup.tidegate
+  tidegate store export - | ssh host tidegate store import -
+  tidegate store import backup.tidegate --restore --data-dir ./restored")]
+pub struct StoreArgs {
+    /// Directory that `serve` uses
+    #[arg(long, global = true, value_name = "DIR", env = "TIDEGATE_DATA_DIR", default_value = crate::config::DATA_DIR)]
+    pub data_dir: PathBuf,
+    #[command(subcommand)]
+    pub command: StoreCommand,
+}
+
+#[derive(Subcommand)]
+pub enum StoreCommand {
+    /// Read every row and compare what must agree
+    Check,
+    /// Give back the disk that deleted rows still take
+    Compact,
+    /// Write everything to a file, `-` for stdout; versions and epoch are kept
+    Export { file: PathBuf },
+    /// Fill an empty directory from an export, `-` for stdin
+    Import {
+        file: PathBuf,
+        /// The export is older than what clients have seen: start a new epoch, so that they list again
+        #[arg(long)]
+        restore: bool,
+    },
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

@@ -9,6 +9,7 @@ mod command;
 mod config;
 mod nearest;
 mod output;
+mod progress;
 mod telemetry;
 mod units;
 

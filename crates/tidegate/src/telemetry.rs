@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 
 use tracing_subscriber::EnvFilter;
 
-use crate::config::{Log, LogFormat};
+use crate::config::{LOG_FILTER, Log, LogFormat};
 
 /// For `serve`, whose configuration has been checked.
 pub fn start(Log { format, filter }: &Log) {
@@ -19,7 +19,16 @@ pub fn start(Log { format, filter }: &Log) {
 
 /// For the commands that answer on stdout: warnings alone, unless asked.
 pub fn start_quiet() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    start_default("warn");
+}
+
+/// For long work on the store, whose progress is a log line.
+pub fn start_tool() {
+    start_default(LOG_FILTER);
+}
+
+fn start_default(filter: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(filter));
     init(io::stderr().is_terminal(), filter);
 }
 

@@ -6,6 +6,7 @@ mod kinds;
 mod select;
 mod serve;
 mod serve_options;
+mod store;
 mod token;
 mod watch;
 mod whoami;
@@ -54,6 +55,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Kinds(args) => client(kinds::run(&args))?,
         Command::Whoami(args) => client(whoami::run(&args))?,
         Command::Token(args) => client(token::run(&args))?,
+        Command::Store(args) => store::run(&args)?,
         Command::Completion { shell } => completion::run(shell),
     }
     Ok(ExitCode::SUCCESS)

@@ -11,6 +11,8 @@ use super::{Bytes, Config, Graphql, Http, List, Log, LogFormat, Store, Tls, Watc
 
 /// Also where the client commands look for the admin token.
 pub const DATA_DIR: &str = "./tidegate-data";
+/// The engine tells of its own housekeeping; only its worries are ours.
+pub const LOG_FILTER: &str = "info,fjall=warn,lsm_tree=warn";
 const PORT: u16 = 7300;
 
 impl Default for Config {
@@ -29,7 +31,7 @@ impl Default for Config {
             graphql: graphql(&limits),
             http: self::http(&http),
             store: self::store(&store),
-            log: Log { format: LogFormat::Auto, filter: "info,fjall=warn,lsm_tree=warn".into() },
+            log: Log { format: LogFormat::Auto, filter: LOG_FILTER.into() },
         }
     }
 }

@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use defaults::DATA_DIR;
+pub use defaults::{DATA_DIR, LOG_FILTER};
 pub use layers::{Sources, load};
 pub use setting::{Bytes, LogFormat};
 

@@ -20,6 +20,7 @@ fn help_is_enough_to_get_going() {
           kinds       List the kinds that the server knows
           whoami      Say who the token is
           token       Create and revoke tokens of service accounts
+          store       Check, compact, export and import the store of a stopped server
           completion  Print a completion script for a shell
           help        Print this message or the help of the given subcommand(s)
 
@@ -42,7 +43,19 @@ fn help_is_enough_to_get_going() {
 #[test]
 fn every_command_has_help_and_version() {
     let directory = tempfile::tempdir().unwrap();
-    for command in ["serve", "get", "watch", "kinds", "whoami", "token", "token create", "token revoke", "completion"] {
+    for command in [
+        "serve",
+        "get",
+        "watch",
+        "kinds",
+        "whoami",
+        "token",
+        "token create",
+        "token revoke",
+        "store",
+        "store import",
+        "completion",
+    ] {
         let help = said(tidegate(directory.path()).args(command.split(' ')).arg("--help")).good();
         assert!(help.contains("Usage: tidegate"), "{command}: {help}");
     }

@@ -7,4 +7,5 @@ mod client;
 mod help;
 mod process;
 mod serve;
+mod store;
 mod watch;
