@@ -4,6 +4,8 @@
 //! and holds no rule of the domain.
 
 mod cli;
+#[cfg(test)]
+mod cli_tests;
 mod client;
 mod command;
 mod config;

@@ -76,12 +76,17 @@ pub const KEYS: &[Key] = &[
     ),
     key!(
         "window.age" = window.age,
-        None,
+        Some("--window-age"),
         SECOND..=10_000 * HOUR,
         "How long an event can be watched from. The first of the three window limits counts."
     ),
-    key!("window.events" = window.events, None, 16..=10_000_000_000, "How many events can be watched from."),
-    key!("window.bytes" = window.bytes, None, MIB..=64 * TIB, "How much disk the events may take."),
+    key!(
+        "window.events" = window.events,
+        Some("--window-events"),
+        16..=10_000_000_000,
+        "How many events can be watched from."
+    ),
+    key!("window.bytes" = window.bytes, Some("--window-bytes"), MIB..=64 * TIB, "How much disk the events may take."),
     key!(
         "list.snapshot_ttl" = list.snapshot_ttl,
         None,

@@ -25,6 +25,12 @@ pub use defaults::{DATA_DIR, LOG_FILTER};
 pub use layers::{Sources, load};
 pub use setting::{Bytes, LogFormat};
 
+/// The flags that keys have of their own.
+#[cfg(test)]
+pub fn flags() -> impl Iterator<Item = &'static str> {
+    keys::KEYS.iter().filter_map(|key| key.flag)
+}
+
 /// Each key with its value in force and its meaning.
 pub fn shown(config: &Config) -> Vec<Vec<String>> {
     keys::KEYS.iter().map(|key| vec![key.path.into(), (key.show)(config), key.help.into()]).collect()

@@ -21,7 +21,9 @@ of growing strength:
      age: 48h
    ```
 2. environment variables,
-3. flags: those in the table, and `--set KEY=VALUE` for every key (`--set window.age=48h`).
+3. flags: those in the table, and `--set KEY=VALUE` for every key (`--set list.snapshot_ttl=1m`).
+
+`tidegate serve --show-config` prints what they amount to.
 
 A key that does not exist, a value out of its range and a contradiction are refused at the start, with the nearest name or
 the remedy. A `TIDEGATE_…` variable that is no setting is only warned about. Durations are written as `500ms`, `90s`,

@@ -1,0 +1,94 @@
+//! What may be typed, and that the documents type nothing else.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{CommandFactory, Parser};
+
+use crate::cli::Cli;
+use crate::config;
+
+#[test]
+fn the_definition_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn what_is_refused_before_anything_runs() {
+    for line in [
+        "tidegate",
+        "tidegate get",
+        "tidegate get products -A -n x",
+        "tidegate get products -o xml",
+        "tidegate get products --limit 0",
+        "tidegate watch products --since 1 --initial",
+        "tidegate watch products --timeout soon",
+        "tidegate token create --service-account robot",
+        "tidegate token create --service-account a/b/c",
+        "tidegate serve --set window.age",
+        "tidegate store import",
+    ] {
+        let error = Cli::try_parse_from(line.split(' ')).err().unwrap_or_else(|| panic!("{line} is accepted"));
+        assert_eq!(error.exit_code(), 2, "{line}");
+    }
+}
+
+#[test]
+fn the_flags_of_the_reference_are_flags_of_serve() {
+    let command = Cli::command();
+    let serve = command.find_subcommand("serve").unwrap();
+    for flag in config::flags() {
+        let exists = serve.get_arguments().any(|arg| arg.get_long().is_some_and(|long| format!("--{long}") == flag));
+        assert!(exists, "serve has no {flag}");
+    }
+}
+
+#[test]
+fn every_command_in_the_documents_can_be_typed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = vec![root.join("README.md")];
+    markdown_files(&root.join("docs"), &mut files);
+    let mut typed = 0;
+    for file in files.iter().filter(|file| file.exists()) {
+        for line in commands(&fs::read_to_string(file).unwrap()) {
+            typed += 1;
+            let parsed = Cli::try_parse_from(line.split_whitespace());
+            let refusal = parsed.err().filter(|error| error.use_stderr());
+            assert!(refusal.is_none(), "{}: {line}: {}", file.display(), refusal.unwrap());
+        }
+    }
+    assert!(typed > 20, "only {typed} commands found: does the search still work?");
+}
+
+fn markdown_files(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            markdown_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+}
+
+/// The lines of fenced blocks that call `tidegate`, each up to its comment,
+/// pipe or redirection; those with quotes, variables or line breaks are for a
+/// shell to read.
+fn commands(text: &str) -> Vec<&str> {
+    let mut is_code = false;
+    let mut found = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("```") {
+            is_code = !is_code;
+        }
+        let line = line.strip_prefix("$ ").unwrap_or(line);
+        if is_code && line.starts_with("tidegate ") {
+            let end = [" #", " |", " >", " &", " 2>"].iter().filter_map(|stop| line.find(stop)).min();
+            let command = line[..end.unwrap_or(line.len())].trim_end();
+            if !command.contains(['"', '\'', '$', '\\']) {
+                found.push(command);
+            }
+        }
+    }
+    found
+}
