@@ -62,6 +62,19 @@ fn every_definition_loads() {
     assert!(kinds.len() > KindSet::builtin().len(), "the corpus is empty");
 }
 
+/// A definition is an object too: its own kind admits it and prunes nothing.
+#[test]
+fn every_definition_is_admitted_unchanged() {
+    let Some(folder) = folder() else { return };
+    let kinds = KindSet::builtin();
+    for file in definitions(&folder) {
+        let text = std::fs::read_to_string(&file).expect("a definition is readable");
+        let before = parse(&text);
+        let after = admitted(&kinds, &text);
+        assert_eq!(after.spec(), before.spec(), "{}", file.display());
+    }
+}
+
 /// Admits `object` and compares what is wrong with it, line by line; nothing
 /// means that it is admitted.
 fn check(object: &str, wrong: &[&str]) {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tidegate_model::schema::Schema;
 
-use crate::{check, check_update, lines, parse, refuse};
+use crate::{check, check_update, lines, parse, refuse, spec};
 
 #[test]
 fn rules_that_cannot_work_are_refused() {
@@ -146,6 +146,26 @@ fn messages_and_reasons() {
         &["spec: Invalid value: \"object\": y"],
     );
     check(&node("message: be x, messageExpression: '\"a\\nb\"'"), value(), &["spec: Invalid value: \"object\": be x"]);
+}
+
+/// Expressions come from whoever may define a kind, and by `cel-expression`
+/// from whoever may write an object: none may exhaust the stack.
+#[test]
+fn hostile_expressions_are_refused() {
+    let node = spec("{type: string, format: cel-expression}");
+    let units = [
+        "1+", "a.", "!", "-", "a[0]", "a()", "(", "[", "{1:", "a?", "a?a:", "a&&", "a||b&&", "a==", "a in ",
+        "a.all(x,", "f(", "a{", "\"", "r\"\"\"", "\\",
+    ];
+    for unit in units {
+        let huge = format!("{}a", unit.repeat((16 << 10) / unit.len() - 1));
+        let wrong = lines(node.validate(&json!({"spec": huge}), None));
+        assert!(wrong[0].contains("must not have more than"), "{unit}: {wrong:?}");
+        let symbols = unit.bytes().filter(u8::is_ascii_punctuation).count().max(1);
+        // Whatever the verdict, there is one.
+        node.validate(&json!({"spec": format!("{}a", unit.repeat(1_000 / symbols))}), None);
+        node.validate(&json!({"spec": format!("{}a", unit.repeat(64 / symbols))}), None);
+    }
 }
 
 #[test]
