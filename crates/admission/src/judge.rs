@@ -9,7 +9,7 @@ use tidegate_model::{FieldError, FieldErrorReason, Object, ObjectKey};
 
 use crate::places::key_of;
 use crate::report::diagnostics;
-use crate::{Provenance, Rules, State, authored, nearest};
+use crate::{Provenance, Rules, State, authored, nearest, warnings};
 
 /// The server keeps objects of 3 MiB; this leaves a third of it to the status.
 pub const DESIRED_BYTES_MAX: usize = 2 << 20;
@@ -27,6 +27,8 @@ pub(crate) struct Judged<'d> {
     pub key: ObjectKey,
     /// Without system metadata and status, in the version that is stored.
     pub object: Object,
+    /// What was probably meant otherwise.
+    pub warnings: Vec<FieldError>,
     pub document: &'d Document<'d>,
 }
 
@@ -57,7 +59,10 @@ impl<S: State> Judge<'_, S> {
             return Ok(Err(refused(Some(key), document, &errors)));
         }
         Ok(match desired(kind, version, &key, document, current.as_deref()) {
-            Ok(object) => Ok(Judged { key, object, document }),
+            Ok(object) => {
+                let warnings = warnings::of(kind, version, authored, &object);
+                Ok(Judged { key, object, warnings, document })
+            }
             Err(errors) => Err(refused(Some(key), document, &errors)),
         })
     }

@@ -23,6 +23,7 @@ mod report;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod warnings;
 
 pub use change::{Change, File, State};
 pub use judge::DESIRED_BYTES_MAX;
@@ -32,3 +33,4 @@ pub use plan::{CHANGE_OBJECTS_MAX, Place, Plan, PlannedPut, Verdict, plan};
 pub use provenance::{Provenance, SOURCE_COMMIT, SOURCE_PATH, SOURCE_REPOSITORY};
 pub use report::DIAGNOSTICS_MAX;
 pub use rules::{Allow, Rules};
+pub use warnings::WARNINGS_MAX;

@@ -12,7 +12,7 @@ use crate::judge::{Judge, Judged, Refused};
 use crate::places::{is_definition, is_namespace, namespace_key};
 use crate::removals::{self, Removal};
 use crate::report::{Report, diagnostics};
-use crate::{Change, Rules, State, parallel};
+use crate::{Change, Rules, State, parallel, warnings};
 
 /// Objects of one change, which is applied in one commit: ~5 KiB each in
 /// memory make about 1 GiB.
@@ -31,6 +31,8 @@ pub struct Plan {
     /// Definitions first, then namespaces, then the rest.
     pub puts: Vec<PlannedPut>,
     pub deletes: Vec<ObjectKey>,
+    /// To be shown to whoever pushed; nothing is refused for them.
+    pub warnings: Vec<Diagnostic>,
     /// The kinds once it is applied.
     pub kinds: KindSet,
 }
@@ -79,7 +81,8 @@ pub fn plan<S: State>(kinds: &KindSet, state: &S, rules: &Rules, change: &Change
         Some(diagnostics) => Verdict::Reject(diagnostics),
         None => {
             let deletes = removals.into_iter().map(|removal| removal.key).collect();
-            Verdict::Admit(Plan { puts: in_order(admitted), deletes, kinds: in_force.kinds })
+            let warnings = warnings_of(&admitted);
+            Verdict::Admit(Plan { puts: in_order(admitted), deletes, warnings, kinds: in_force.kinds })
         }
     })
 }
@@ -196,6 +199,11 @@ fn namespace_problem<S: State>(state: &S, namespace: &str) -> Result<Option<&'st
         Some(object) if object.deletion_timestamp().is_some() => Some("is being deleted"),
         Some(_) => None,
     })
+}
+
+fn warnings_of(admitted: &[Judged<'_>]) -> Vec<Diagnostic> {
+    let warnings = admitted.iter().flat_map(|judged| judged.warnings.iter().map(|warning| (judged.document, warning)));
+    warnings::show(warnings)
 }
 
 fn in_order(mut judged: Vec<Judged<'_>>) -> Vec<PlannedPut> {

@@ -150,6 +150,41 @@ fn a_schema_is_enforced_with_the_line() {
 }
 
 #[test]
+fn what_no_schema_knows_is_dropped_with_a_warning() {
+    let text = file(
+        "Product",
+        "a\n  label: {x: y}",
+        "\n  titel: A\n  title: A\n  nothing: null\n  options:\n  - name: color\n    valeus: [black]\n    x/y: 1",
+    );
+    check_new(
+        &[("a.yaml", &text)],
+        expect![[r#"
+            ? a.yaml:5: metadata.label: no schema knows this field, so it is dropped: check its name and its place
+            ? a.yaml:7: spec.titel: no schema knows this field, so it is dropped: check its name and its place
+            ? a.yaml:12: spec.options[0].valeus: no schema knows this field, so it is dropped: check its name and its place
+            ? a.yaml:13: spec.options[0][x/y]: no schema knows this field, so it is dropped: check its name and its place
+            create products.catalog.gitstore.dev default/a generation 1 from a.yaml:1
+        "#]],
+    );
+}
+
+#[test]
+fn a_deprecated_version_is_admitted_with_a_warning() {
+    let mut world = World::new();
+    let definition = widgets("Namespaced", &["v1", "v2"]).replace("{name: v2,", "{name: v2, deprecated: true,");
+    world.push(&[("z.yaml", &definition)], &[]);
+    check(
+        &mut world,
+        (&[("a.yaml", &widget("a", "v1")), ("b.yaml", &widget("b", "v2"))], &[]),
+        expect![[r#"
+        ? b.yaml:1: apiVersion: example.com/v2 Widget is deprecated
+        create widgets.example.com default/a generation 1 from a.yaml:1
+        create widgets.example.com default/b generation 1 from b.yaml:1
+    "#]],
+    );
+}
+
+#[test]
 fn one_object_has_one_place() {
     let a = file("Product", "a", "{title: A}");
     check_new(

@@ -72,7 +72,7 @@ impl World {
     }
 
     fn apply(&mut self, plan: Plan) -> String {
-        let mut log = String::new();
+        let mut log: String = plan.warnings.iter().map(|warning| format!("? {warning}\n")).collect();
         let now = DateTime::<Utc>::UNIX_EPOCH;
         for put in plan.puts {
             self.uids += 1;
