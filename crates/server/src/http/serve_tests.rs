@@ -112,7 +112,7 @@ async fn a_drain_lets_requests_finish_and_takes_no_new_ones() {
     let mut idle = server.send(&get_request("/")).await;
     read_until(&mut idle, "hello").await;
 
-    server.shutdown.next();
+    server.shutdown.drain();
     assert_eq!(read_to_end(&mut idle).await, b"", "an idle connection is closed");
     assert!(!server.task.is_finished(), "one is still running");
     // The socket closes before the drain waits; a connection that the kernel
@@ -142,8 +142,8 @@ async fn a_drain_tells_websockets_and_waits_for_them() {
 async fn a_second_signal_ends_at_once() {
     let server = Server::start(limits());
     let mut running = server.send_to_gate().await;
-    server.shutdown.next();
-    server.shutdown.next();
+    server.shutdown.drain();
+    server.shutdown.end();
     assert_eq!(server.task.await.unwrap(), Outcome::Cut);
     assert_eq!(read_to_end(&mut running).await, b"", "the connection is gone, without an answer");
 }

@@ -3,12 +3,9 @@
 //!
 //! Invariant: a phase never goes back.
 
-use std::io;
 use std::sync::Arc;
 
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Phase {
@@ -46,11 +43,6 @@ impl Shutdown {
         self.advance(Phase::Ended);
     }
 
-    /// What a signal does.
-    pub fn next(&self) {
-        self.advance(if self.is_draining() { Phase::Ended } else { Phase::Draining });
-    }
-
     /// Resolves when draining starts, at once if it has.
     pub async fn started(&self) {
         self.reached(Phase::Draining).await;
@@ -58,22 +50,6 @@ impl Shutdown {
 
     pub async fn ended(&self) {
         self.reached(Phase::Ended).await;
-    }
-
-    /// SIGTERM and SIGINT from now on lead to the next phase.
-    pub fn on_signals(&self) -> io::Result<JoinHandle<()>> {
-        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let shutdown = self.clone();
-        Ok(tokio::spawn(async move {
-            while shutdown.phase() < Phase::Ended {
-                let name = tokio::select! {
-                    _ = terminate.recv() => "SIGTERM",
-                    _ = interrupt.recv() => "SIGINT",
-                };
-                shutdown.next();
-                tracing::info!(signal = name, phase = ?shutdown.phase(), "shutting down");
-            }
-        }))
     }
 
     fn advance(&self, to: Phase) {
@@ -99,14 +75,13 @@ mod tests {
     async fn phases_go_forward_only() {
         let shutdown = Shutdown::default();
         assert_eq!(shutdown.phase(), Phase::Running);
-        shutdown.next();
+        shutdown.drain();
         shutdown.started().await;
         assert_eq!(shutdown.phase(), Phase::Draining);
-        shutdown.next();
+        shutdown.end();
         shutdown.ended().await;
         shutdown.started().await;
         shutdown.drain();
-        shutdown.next();
         assert_eq!(shutdown.phase(), Phase::Ended);
     }
 }

@@ -113,7 +113,8 @@ async fn the_commands_work_on_the_objects_of_the_page() {
     let (shutdown, task) = (server.shutdown(), tokio::spawn(server.run()));
 
     let commands = blocks(PAGE, "sh");
-    let bodies: Vec<&str> = commands.iter().map(|c| c.split_once("-d '").unwrap().1.trim_end_matches("'\n")).collect();
+    let bodies = commands.iter().filter_map(|command| Some(command.split_once("-d '")?.1.trim_end_matches("'\n")));
+    let bodies: Vec<&str> = bodies.collect();
     let [whoami, create, revoke] = bodies[..] else { panic!("{bodies:?}") };
     let as_admin = post(address, admin.trim(), whoami).await;
     assert_eq!(as_admin["data"]["whoami"]["user"], "system:admin");

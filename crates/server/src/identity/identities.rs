@@ -122,11 +122,6 @@ impl Identities {
         self.generation.subscribe()
     }
 
-    /// The policy in force.
-    pub fn policy(&self) -> Arc<Policy> {
-        self.policy.load_full()
-    }
-
     pub fn tokens(&self) -> &Tokens {
         &self.tokens
     }

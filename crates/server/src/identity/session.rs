@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
+use super::Identity;
 use super::accounts::Accounts;
 use super::error::AuthError;
-use super::{Identity, USER_ADMIN};
 
 /// Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,10 +49,6 @@ impl Session {
 
     pub fn identity(&self) -> &Identity {
         &self.0.identity
-    }
-
-    pub fn is_admin(&self) -> bool {
-        self.0.origin == Origin::Process && *self.0.identity.user == *USER_ADMIN
     }
 
     /// Whether the token is good at `now`.
