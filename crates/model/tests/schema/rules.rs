@@ -168,6 +168,39 @@ fn hostile_expressions_are_refused() {
     }
 }
 
+/// Library functions with arguments that their authors may not have thought
+/// of: a reason, and no panic.
+#[test]
+fn hostile_calls_have_an_answer() {
+    let table = [
+        ("[9223372036854775807, 1].sum() == 1", "integer overflow or division by zero"),
+        ("quantity('1e999999999').isGreaterThan(quantity('1'))", "the exponent of a quantity must be within ±27"),
+        ("isQuantity('1e-28')", "the exponent of a quantity must be within ±27"),
+        ("'%.999999f'.format([1.0]) == ''", "format() with more than 99 digits of precision"),
+        ("'abc'.substring(2, 1) == ''", "Error executing function 'substring': end index 1 out of range"),
+        (
+            "[1, 2].slice(-1, 9) == []",
+            "Error executing function 'slice': slice(-1, 9) out of range for list of length 2",
+        ),
+        ("int(1e300) == 1", "Error executing function 'int': integer overflow"),
+        ("self[-1] == 1", "index out of bounds or no such key"),
+        ("self[9223372036854775807] == 1", "index out of bounds or no such key"),
+        ("-9223372036854775808 / -1 == 1", "integer overflow or division by zero"),
+        ("-9223372036854775808 % -1 == 1", "integer overflow or division by zero"),
+        ("optional.none().value() == 1", "optional.none() has no value"),
+    ];
+    for (call, reason) in table {
+        let node = format!("{{type: array, items: {{type: integer}}, x-kubernetes-validations: [{{rule: {call:?}}}]}}");
+        check(&node, json!([1, 2]), &[&format!("spec: Invalid value: \"array\": {reason} evaluating rule: {call}")]);
+    }
+    let sums = "[1, 2].sum() == 3 && [1.5, 2.0].sum() == 3.5 && [].sum() == 0 && quantity('1e3').asInteger() == 1000";
+    check(
+        &format!("{{type: array, items: {{type: integer}}, x-kubernetes-validations: [{{rule: {sums:?}}}]}}"),
+        json!([]),
+        &[],
+    );
+}
+
 #[test]
 fn hostile_rules_and_objects_end() {
     let cubic = "{type: array, items: {type: integer}, x-kubernetes-validations: [{rule: 'self.all(a, self.all(b, self.all(c, a + b + c > 0)))'}]}";

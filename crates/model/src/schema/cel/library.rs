@@ -8,8 +8,10 @@ use base64::Engine;
 use chrono::TimeDelta;
 
 use super::super::go_regex;
+use super::expr::Operator;
 use super::kube;
 use super::machine::{Budget, Fail, error};
+use super::operators;
 use super::value::Val;
 
 /// Compiling a pattern that a rule computes, in steps; ~20 µs.
@@ -18,6 +20,9 @@ const PATTERN_COST: u64 = 1000;
 const LIBRARY_CALL_COST: u64 = 20;
 /// Digits that `format("%.3f")` may ask for.
 const PRECISION_DIGITS_MAX: usize = 2;
+
+/// The widest exponent of a quantity, `1e27`.
+const QUANTITY_EXPONENT_MAX: u32 = 27;
 
 const NATIVE: [&str; 15] = [
     "size",
@@ -54,6 +59,7 @@ pub(super) fn call<'a>(
     match (function, args.as_slice()) {
         ("size", [value]) => size(value, budget),
         ("dyn", [value]) => Ok(value.clone()),
+        ("sum", [list]) if list.list_len().is_some() => sum(list, budget),
         ("type", [value]) => Ok(Val::Type(value.type_name())),
         ("bool", [Val::Bool(flag)]) => Ok(Val::Bool(*flag)),
         ("matches", [text, pattern]) => match (text.as_text(), pattern.as_text()) {
@@ -112,6 +118,17 @@ fn size<'a>(value: &Val<'a>, budget: &mut Budget) -> Result<Val<'a>, Fail> {
     Ok(Val::Int(text.chars().count() as i64))
 }
 
+/// The library's own sum wraps around.
+fn sum<'a>(list: &Val<'a>, budget: &mut Budget) -> Result<Val<'a>, Fail> {
+    let mut elements = (0..list.list_len().unwrap_or(0)).filter_map(|at| list.element(at));
+    let Some(mut sum) = elements.next() else { return Ok(Val::Int(0)) };
+    for element in elements {
+        budget.charge(1)?;
+        sum = operators::apply(Operator::Add, sum, element, budget)?;
+    }
+    Ok(sum)
+}
+
 fn matches<'a>(text: &str, pattern: &str, budget: &mut Budget) -> Result<Val<'a>, Fail> {
     budget.charge(PATTERN_COST + pattern.len() as u64 * 16 + text.len() as u64 / 4)?;
     match go_regex::compile(pattern) {
@@ -126,10 +143,14 @@ fn foreign<'a>(function: &str, is_method: bool, args: &[Val<'a>], budget: &mut B
         cost = cost.saturating_add(arg.weight(budget.left()).saturating_mul(4));
     }
     budget.charge(cost)?;
-    if function == "format" && args.first().and_then(Val::as_text).is_some_and(asks_for_many_digits) {
-        return error("format() with more than 99 digits of precision");
+    let text = args.first().and_then(Val::as_text);
+    match function {
+        "format" if text.is_some_and(asks_for_many_digits) => error("format() with more than 99 digits of precision"),
+        "quantity" | "isQuantity" if text.is_some_and(has_wide_exponent) => {
+            error(format!("the exponent of a quantity must be within ±{QUANTITY_EXPONENT_MAX}"))
+        }
+        _ => kube::call(function, is_method, args),
     }
-    kube::call(function, is_method, args)
 }
 
 /// What a library function may make or do beyond one pass over its arguments.
@@ -154,6 +175,15 @@ fn growth(function: &str, args: &[Val]) -> u64 {
 /// `%.100f` and beyond: a formatter may build what it asks for.
 fn asks_for_many_digits(format: &str) -> bool {
     format.split('.').skip(1).any(|tail| tail.bytes().take_while(u8::is_ascii_digit).count() > PRECISION_DIGITS_MAX)
+}
+
+/// `1e99`: the library multiplies it out, in 128 bits.
+fn has_wide_exponent(quantity: &str) -> bool {
+    let Some((_, exponent)) = quantity.split_once(['e', 'E']).filter(|(_, exponent)| !exponent.is_empty()) else {
+        return false;
+    };
+    let is_number = exponent.trim_start_matches(['-', '+']).bytes().all(|b| b.is_ascii_digit());
+    is_number && exponent.parse::<i32>().map_or(true, |exponent| exponent.unsigned_abs() > QUANTITY_EXPONENT_MAX)
 }
 
 fn no_overload<T>(function: &str, args: &[Val]) -> Result<T, Fail> {
