@@ -21,6 +21,8 @@ mod options;
 mod recovery;
 mod replay;
 mod row;
+#[cfg(test)]
+mod row_properties;
 mod selection;
 mod shared;
 mod stage;
