@@ -24,7 +24,7 @@ pub(super) struct Compiler<'a> {
     pub errors: Errors,
     pub texts: Texts,
     pub patterns: Patterns,
-    pub rules: usize,
+    pub expression_bytes: usize,
     pub nodes: usize,
     /// Equal sub-schemas in the same surroundings compile to one node.
     shared: HashMap<(&'a Value, Surroundings), Arc<Node>>,
@@ -71,7 +71,7 @@ pub(super) fn compile(schema: &Value) -> (Arc<Node>, Errors) {
         errors: Errors::default(),
         texts: Texts::default(),
         patterns: Patterns::default(),
-        rules: 0,
+        expression_bytes: 0,
         nodes: 0,
         shared: HashMap::new(),
     };

@@ -43,6 +43,7 @@ fn rules_that_cannot_work_are_refused() {
 fn transitions() {
     let immutable = "{type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: is immutable}]}";
     check_update(immutable, None, json!("a"), &[]);
+    check_update(immutable, Some(json!(null)), json!("a"), &[]);
     check_update(immutable, Some(json!("a")), json!("a"), &[]);
     check_update(immutable, Some(json!("a")), json!("b"), &["spec: Invalid value: \"b\": is immutable"]);
     let once = "{type: string, x-kubernetes-validations: [{rule: 'oldSelf.hasValue() || self == \"new\"', optionalOldSelf: true, message: starts as new}]}";
@@ -198,6 +199,18 @@ fn hostile_calls_have_an_answer() {
         &format!("{{type: array, items: {{type: integer}}, x-kubernetes-validations: [{{rule: {sums:?}}}]}}"),
         json!([]),
         &[],
+    );
+}
+
+#[test]
+fn the_rules_of_a_schema_are_bounded() {
+    let rules = |count: usize| vec![json!({"rule": format!("{}true", " ".repeat(1_020))}); count];
+    let compile = |count: usize| Schema::compile(&json!({"type": "object", "x-kubernetes-validations": rules(count)}));
+    assert!(compile(256).is_ok());
+    let errors = lines(compile(257).expect_err("too many"));
+    assert_eq!(
+        errors,
+        ["x-kubernetes-validations[256].rule: Too many: the rules of a schema must have at most 262144 bytes together"]
     );
 }
 

@@ -86,6 +86,7 @@ impl Walk<'_> {
     }
 
     fn rules_here(&mut self, node: &Node, value: &Value, old: Option<&Value>, path: &Path) {
+        let old = old.filter(|old| !old.is_null());
         for rule in &node.rules {
             if rule.old_self == OldSelf::Needed && old.is_none() {
                 continue;
