@@ -6,6 +6,8 @@
 mod connection;
 pub mod kinds;
 pub mod list;
+#[cfg(test)]
+mod list_tests;
 mod refusal;
 mod tls;
 mod token;

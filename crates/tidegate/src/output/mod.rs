@@ -14,3 +14,9 @@ pub use columns::Namespaces;
 pub use printer::Printer;
 pub use table::Table;
 pub use watch_printer::WatchPrinter;
+
+/// A kind without columns of its own.
+#[cfg(test)]
+pub fn test_kind() -> crate::client::kinds::KindInfo {
+    columns::tests::kind(serde_json::json!([]))
+}

@@ -91,3 +91,21 @@ fn the_configuration_file_is_read() {
     server.err.until("\"message\":\"ready\"");
     assert!(site.path("elsewhere/admin.token").exists() && !site.path("tidegate-data").exists());
 }
+
+#[test]
+fn tls_with_a_certificate_of_ones_own() {
+    let site = Site::new();
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    fs::write(site.path("tls.crt"), certified.cert.pem()).unwrap();
+    fs::write(site.path("tls.key"), certified.signing_key.serialize_pem()).unwrap();
+    let mut server = Running::start(site.serve_command().args(["--tls-cert", "tls.crt", "--tls-key", "tls.key"]));
+    assert!(server.err.until("\"message\":\"ready\"").contains("https://"));
+
+    let secure = format!("--server https://localhost:{} --ca-file tls.crt", site.port);
+    site.say(&format!("whoami {secure}")).good();
+    let watched = site.say(&format!("watch products -o name --count 1 {secure}")).good();
+    assert_eq!(watched, "ADDED products.catalog.gitstore.dev/chair\n");
+    let untrusted = site.say(&format!("whoami --server https://localhost:{}", site.port));
+    assert_eq!(untrusted.code, Some(1));
+    assert!(untrusted.err.contains("certificate"), "{}", untrusted.err);
+}

@@ -72,6 +72,27 @@ fn a_moved_store_keeps_its_cursors_and_a_restored_one_ends_them() {
 }
 
 #[test]
+fn a_watch_over_a_restored_backup_shows_what_it_missed() {
+    let site = Site::new();
+    let mut server = site.serve();
+    let mut watch = Running::start(&mut site.client("watch products -o name"));
+    watch.out.until("ADDED products.catalog.gitstore.dev/chair");
+    watch.out.until("ADDED products.catalog.gitstore.dev/desk-lamp");
+    server.signal(Signal::TERM);
+    server.wait();
+
+    site.say("store export backup").good();
+    fs::remove_dir_all(site.path("tidegate-data/store")).unwrap();
+    site.say("store import backup --restore").good();
+    site.remove("chair.yaml");
+    site.product("sofa", "Sofa");
+    let _server = site.serve();
+    watch.err.until("reading the list again");
+    let missed = [watch.out.next(), watch.out.next()];
+    assert_eq!(missed, ["ADDED products.catalog.gitstore.dev/sofa", "DELETED products.catalog.gitstore.dev/chair"]);
+}
+
+#[test]
 fn through_a_pipe_and_not_half() {
     let (site, _) = stopped_site();
     let exported = said(site.client("store export -").stdin(Stdio::null())).good();
