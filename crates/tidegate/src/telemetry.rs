@@ -7,14 +7,22 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::{LOG_FILTER, Log, LogFormat};
 
-/// For `serve`, whose configuration has been checked.
-pub fn start(Log { format, filter }: &Log) {
+/// For `serve`, whose configuration has been checked. Says who reads it.
+pub fn start(Log { format, filter }: &Log) -> Reader {
     let is_human = match format {
         LogFormat::Human => true,
         LogFormat::Json => false,
         LogFormat::Auto => io::stderr().is_terminal(),
     };
     init(is_human, EnvFilter::new(filter));
+    if is_human && io::stderr().is_terminal() { Reader::Person } else { Reader::Program }
+}
+
+/// Who reads stderr.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reader {
+    Person,
+    Program,
 }
 
 /// For the commands that answer on stdout: warnings alone, unless asked.

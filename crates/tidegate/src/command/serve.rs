@@ -1,6 +1,6 @@
 //! `tidegate serve`: configuration in, a server that ends when it is told to.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use super::serve_options::options;
 use crate::cli::ServeArgs;
 use crate::config::{self, Config, Sources};
 use crate::output::Table;
-use crate::telemetry;
+use crate::telemetry::{self, Reader};
 
 /// For work that no request waits for any more.
 const RUNTIME_END_MAX: Duration = Duration::from_secs(2);
@@ -28,13 +28,13 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
         std::io::stdout().write_all(text.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
-    telemetry::start(&config.log);
+    let reader = telemetry::start(&config.log);
     for warning in warnings {
         tracing::warn!("{warning}");
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("failed to start the runtime")?;
-    let code = runtime.block_on(serve(config));
+    let code = runtime.block_on(serve(config, reader));
     runtime.shutdown_timeout(RUNTIME_END_MAX);
     code
 }
@@ -70,7 +70,7 @@ fn flags(args: &ServeArgs) -> Vec<(&'static str, String)> {
     own.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
-async fn serve(config: Config) -> Result<ExitCode> {
+async fn serve(config: Config, reader: Reader) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let data_dir = config.data_dir.clone();
     let started = tokio::select! {
@@ -78,7 +78,7 @@ async fn serve(config: Config) -> Result<ExitCode> {
         signal = signals.next() => return Ok(signal.exit_code()),
     };
     let server = started?;
-    announce(&server, &data_dir);
+    announce(&server, &data_dir, reader);
     let shutdown = server.shutdown();
     let mut running = pin!(server.run());
     loop {
@@ -109,18 +109,26 @@ fn ended(outcome: Outcome) -> ExitCode {
 }
 
 /// Where it is, and where the token is; never the token.
-fn announce(server: &Server, data_dir: &Path) {
-    let (url, token) = (server.url(), absolute(server.admin_token_path()));
-    let (data_dir, token) = (absolute(data_dir).display().to_string(), token.display().to_string());
+fn announce(server: &Server, data_dir: &Path, reader: Reader) {
+    let (data_dir, token) = (absolute(data_dir), absolute(server.admin_token_path()));
+    let (url, data_dir, token) = (server.url(), data_dir.display().to_string(), token.display().to_string());
     if let Some(applied) = server.manifests() {
         let (created, updated, deleted) = (applied.created, applied.updated, applied.deleted);
         tracing::info!(created, updated, deleted, "the manifests are in force");
     }
-    tracing::info!(url, graphql = format!("{url}/graphql"), data_dir, admin_token_file = token, "ready");
-    if std::io::stderr().is_terminal() {
-        eprintln!(
-            "\n  GraphQL      {url}/graphql (GraphiQL in a browser)\n  data         {data_dir}\n  admin token  in {token}\n"
-        );
+    let graphql = format!("{url}/graphql");
+    match reader {
+        Reader::Program => {
+            tracing::info!(url, graphql, graphiql = graphql, data_dir, admin_token_file = token, "ready");
+        }
+        Reader::Person => eprintln!(
+            "\n  Tidegate is ready: {url}\n\n  \
+             GraphQL      {graphql}\n  \
+             GraphiQL     {graphql} in a browser\n  \
+             data         {data_dir}\n  \
+             admin token  in {token}\n\n  \
+             Ctrl-C stops it.\n"
+        ),
     }
 }
 

@@ -103,7 +103,8 @@ impl Follower {
         Self { state, known: Some(BTreeMap::new()), cursor, is_given }
     }
 
-    /// What to ask the server for, at each connection.
+    /// What to ask the server for, at each connection. Within a list no version
+    /// is a cursor: it says nothing about what is not listed yet.
     pub fn start(&mut self) -> Start {
         match (&mut self.state, &self.cursor) {
             (State::Following, Some(cursor)) => Start::After(cursor.clone()),
@@ -177,10 +178,7 @@ impl Follower {
                 .map(|(key, _)| deleted(key, &event.resource_version))
                 .collect();
         }
-        // A bookmark within a list says nothing about what is not listed yet.
-        if matches!(self.state, State::Following) {
-            self.reach(&event.resource_version);
-        }
+        self.reach(&event.resource_version);
         gone
     }
 
