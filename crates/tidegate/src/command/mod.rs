@@ -56,7 +56,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Whoami(args) => client(whoami::run(&args))?,
         Command::Token(args) => client(token::run(&args))?,
         Command::Store(args) => store::run(&args)?,
-        Command::Completion { shell } => completion::run(shell),
+        Command::Completion { shell } => completion::run(shell)?,
     }
     Ok(ExitCode::SUCCESS)
 }

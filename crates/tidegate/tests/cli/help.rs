@@ -88,3 +88,13 @@ fn wrong_calls_have_their_own_exit_code() {
         assert!(said.err.contains("error"), "{line}: {}", said.err);
     }
 }
+
+/// `tidegate … | head` is no failure.
+#[test]
+fn a_reader_that_has_enough_ends_it_quietly() {
+    let directory = tempfile::tempdir().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = tidegate(directory.path()).args(["serve", "--show-config"]).stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
+}
