@@ -54,6 +54,7 @@ impl Committer {
 
     /// Ends with the last handle of the store, or when it is closed.
     pub fn run(mut self) {
+        let _guard = PanicGuard(self.shared.clone());
         let mut next = None;
         while let Some(command) = next.take().or_else(|| self.queue.blocking_recv()) {
             match command {
@@ -193,6 +194,18 @@ impl Committer {
             if let Command::Commit(request) = command {
                 drop(request.answer.send(Err(CommitError::Closed)));
             }
+        }
+    }
+}
+
+/// Without its committer a store takes no writes: then it says so.
+struct PanicGuard(Arc<Shared>);
+
+impl Drop for PanicGuard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail("the committer panicked; see the log for it".into());
+            self.0.hub.close();
         }
     }
 }

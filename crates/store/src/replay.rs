@@ -39,9 +39,9 @@ pub(crate) fn read_log(
         }
         let (key, value) = item?;
         let version = row::decode_version(&key).map_err(corrupt("a version of the log"))?;
-        let place = || corrupt(format!("event {version}"));
-        if row::event_key(&value).map_err(place())?.starts_with(&prefix) {
-            let event = Event::new(row::decode_event(version, &value).map_err(place())?);
+        let broken = |reason| corrupt(format!("event {version}"))(reason);
+        if row::event_key(&value).map_err(broken)?.starts_with(&prefix) {
+            let event = Event::new(row::decode_event(version, &value).map_err(broken)?);
             if let Some(kind) = selection.transition(&event) {
                 bytes += event.object.len();
                 piece.items.push(WatchItem::Event { kind, event: Arc::new(event) });

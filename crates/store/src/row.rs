@@ -152,6 +152,15 @@ pub fn decode_key(bytes: &[u8]) -> Result<ObjectKey, &'static str> {
     Ok(ObjectKey::new(GroupResource::new(group, plural), (!namespace.is_empty()).then_some(namespace), name))
 }
 
+/// As [`decode_key`], for a key that begins with `prefix`, which is that of
+/// `resource`: shares its text, because a list has many objects of one resource.
+pub fn decode_key_in(resource: &GroupResource, prefix: &[u8], bytes: &[u8]) -> Result<ObjectKey, &'static str> {
+    let rest = bytes.strip_prefix(prefix).ok_or("a key is outside of its resource")?;
+    let text = std::str::from_utf8(rest).map_err(|_| "a key is not UTF-8")?;
+    let (namespace, name) = text.split_once('\0').ok_or("a key does not have four parts")?;
+    Ok(ObjectKey::new(resource.clone(), (!namespace.is_empty()).then_some(namespace), name))
+}
+
 /// Why the key cannot be a row's key.
 pub fn key_refusal(key: &ObjectKey) -> Option<&'static str> {
     let parts = [&key.resource.group, &key.resource.plural, &key.name];

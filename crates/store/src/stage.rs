@@ -5,6 +5,7 @@
 //! trace in the batch when it is refused. Only [`Stage`] mints versions.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -82,8 +83,7 @@ impl<'a> Stage<'a> {
         let op = if write.expect.holds(version) {
             write.op
         } else {
-            let newest = || current.clone().map(|row| row.into_object(write.key.clone()));
-            match write.rebase.as_ref().map_or(Rebased::Conflict, |rebase| rebase(newest().as_ref())) {
+            match rebased(&write, current.as_ref()) {
                 Rebased::Op(op) => op,
                 Rebased::Skip => return Ok(None),
                 Rebased::Conflict => {
@@ -191,6 +191,17 @@ impl<'a> Stage<'a> {
             events: events.into_iter().map(|parts| Arc::new(Event::new(parts))).collect(),
         }))
     }
+}
+
+/// What the writer makes of the newest object. It is the writer's code in the
+/// committer's thread: a panic costs its transaction, not the store.
+fn rebased(write: &Write, current: Option<&ObjectRow>) -> Rebased {
+    let Some(rebase) = &write.rebase else { return Rebased::Conflict };
+    let newest = current.cloned().map(|row| row.into_object(write.key.clone()));
+    catch_unwind(AssertUnwindSafe(|| rebase(newest.as_ref()))).unwrap_or_else(|_| {
+        tracing::error!(key = %write.key, "a rebase panicked: its transaction is refused as a conflict");
+        Rebased::Conflict
+    })
 }
 
 /// A count of zero has no row.

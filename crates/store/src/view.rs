@@ -60,7 +60,8 @@ impl View {
         let (from, until) = bounds(selection, after);
         let selection = selection.clone();
         let rows = if from < until { Some(self.0.snapshot.range(Table::Objects, &from, &until)) } else { None };
-        rows.into_iter().flatten().filter_map(move |item| decode(&selection, item).transpose())
+        let prefix = row::resource_prefix(&selection.resource, None);
+        rows.into_iter().flatten().filter_map(move |item| decode(&selection, &prefix, item).transpose())
     }
 
     pub fn count(&self, resource: &GroupResource, namespace: Option<&str>) -> Result<u64, StoreError> {
@@ -81,7 +82,7 @@ impl View {
 
     pub(crate) fn row(&self, encoded: &[u8], key: &ObjectKey) -> Result<Option<ObjectRow>, StoreError> {
         let row = self.0.snapshot.get(Table::Objects, encoded)?;
-        row.map(|row| ObjectRow::decode(row).map_err(corrupt(key.to_string()))).transpose()
+        row.map(|row| ObjectRow::decode(row).map_err(|reason| corrupt(key.to_string())(reason))).transpose()
     }
 
     pub(crate) fn counter(&self, key: &[u8]) -> Result<u64, StoreError> {
@@ -139,14 +140,16 @@ fn bounds(selection: &Selection, after: Option<&ObjectKey>) -> (Vec<u8>, Vec<u8>
     (after.map_or(from.clone(), |after| after.max(from)), until)
 }
 
-fn decode(selection: &Selection, item: Result<(Bytes, Bytes), StoreError>) -> Result<Option<StoredObject>, StoreError> {
+fn decode(
+    selection: &Selection,
+    prefix: &[u8],
+    item: Result<(Bytes, Bytes), StoreError>,
+) -> Result<Option<StoredObject>, StoreError> {
     let (key, value) = item?;
-    let mut key = row::decode_key(&key).map_err(corrupt("a key"))?;
+    let key = row::decode_key_in(&selection.resource, prefix, &key).map_err(corrupt("a key"))?;
     if !selection.covers(&key) {
         return Ok(None);
     }
-    // Shares the allocation: a list has many objects of one resource.
-    key.resource = selection.resource.clone();
-    let row = ObjectRow::decode(value).map_err(corrupt(key.to_string()))?;
+    let row = ObjectRow::decode(value).map_err(|reason| corrupt(key.to_string())(reason))?;
     Ok(Some(row.into_object(key)))
 }

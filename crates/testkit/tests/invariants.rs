@@ -23,7 +23,8 @@ fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
 /// No source of the crate says any of `words`, tests aside.
 fn check_absent(name: &str, words: &[&str]) {
     for (path, text) in sources(&crates().join(name).join("src")) {
-        let is_test = path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests")) || path.components().any(|part| part.as_os_str() == "tests");
+        let is_test = path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests"))
+            || path.components().any(|part| part.as_os_str() == "tests");
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         for word in words.iter().filter(|_| !is_test) {
             assert!(!code.contains(word), "{} says `{word}`", path.display());
@@ -34,7 +35,10 @@ fn check_absent(name: &str, words: &[&str]) {
 #[test]
 fn model_and_admission_perform_no_io() {
     for name in ["model", "admission"] {
-        check_absent(name, &["std::fs", "std::net", "std::process", "tokio", "std::env", "SystemTime::now", "Utc::now"]);
+        check_absent(
+            name,
+            &["std::fs", "std::net", "std::process", "tokio", "std::env", "SystemTime::now", "Utc::now"],
+        );
     }
 }
 

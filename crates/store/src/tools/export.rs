@@ -13,7 +13,7 @@ use super::{PROGRESS_ROWS, Progress, ToolError};
 use crate::engine::{Engine, Table};
 use crate::head::Head;
 use crate::row::{self, ObjectRow, corrupt};
-use crate::view::{MetaSort, meta_rows};
+use crate::view::{MetaSort, decode_counter, meta_rows};
 use crate::{Options, StoreError, View, open};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,16 +43,26 @@ pub fn export(dir: &Path, stream: impl Write, progress: &mut dyn FnMut(Progress)
 
 fn header(view: &View) -> Result<Line, ToolError> {
     let head = view.head();
-    let objects = view.snapshot().range(Table::Objects, &[], &[0xff]);
-    let count = objects.map(|row| row.map(|_| 1)).sum::<Result<u64, StoreError>>()?;
     Ok(Line::Header(Header {
         format: EXPORT_FORMAT,
         epoch: head.epoch.to_string(),
         newest: head.newest.to_string(),
         oldest: head.floor.to_string(),
-        objects: count,
+        objects: object_count(view)?,
         events: head.window().events,
     }))
+}
+
+/// By the counters of whole resources, whose keys have two separators.
+fn object_count(view: &View) -> Result<u64, StoreError> {
+    let mut count = 0;
+    for item in meta_rows(view.snapshot(), MetaSort::Counters) {
+        let (key, value) = item?;
+        if key.iter().filter(|byte| **byte == 0).count() == 2 {
+            count += decode_counter(&value).map_err(corrupt("a counter"))?;
+        }
+    }
+    Ok(count)
 }
 
 fn export_objects<W: Write>(
@@ -60,7 +70,7 @@ fn export_objects<W: Write>(
     writer: &mut Writer<W>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<u64, ToolError> {
-    let mut done = 0;
+    let (mut done, total) = (0, object_count(view)?);
     for item in view.snapshot().range(Table::Objects, &[], &[0xff]) {
         let (key, value) = item?;
         let key = row::decode_key(&key).map_err(corrupt("a key"))?;
@@ -73,7 +83,7 @@ fn export_objects<W: Write>(
             object: raw(&row.json()).map_err(corrupt(key.to_string()))?,
         }))?;
         done += 1;
-        tell(progress, "objects", done, None);
+        tell(progress, "objects", done, Some(total));
     }
     Ok(done)
 }

@@ -83,21 +83,19 @@ fn fill(
         match reader.next()? {
             None => return Err(reader.damaged("the export ends without a trailer: it is cut off")),
             Some(Line::Header(_)) => return Err(reader.damaged("a second header")),
-            Some(Line::Object(line)) => target.object(line).map_err(|reason| reader.damaged(reason))?,
-            Some(Line::Event(line)) => target.event(line).map_err(|reason| reader.damaged(reason))?,
-            Some(Line::Mark(line)) => target.mark(line).map_err(|reason| reader.damaged(reason))?,
-            Some(Line::Trailer(trailer)) => {
-                if trailer != target.trailer(reader.sum()) {
-                    return Err(reader.damaged("lines are missing or were moved"));
-                }
-                break;
+            Some(Line::Object(line)) => {
+                target.object(line).map_err(|reason| reader.damaged(reason))?;
+                tell(progress, "objects", target.done.objects, Some(header.objects));
             }
+            Some(Line::Event(line)) => {
+                target.event(line).map_err(|reason| reader.damaged(reason))?;
+                tell(progress, "log", target.done.events, Some(header.events));
+            }
+            Some(Line::Mark(line)) => target.mark(line).map_err(|reason| reader.damaged(reason))?,
+            Some(Line::Trailer(trailer)) if trailer == target.trailer(reader.sum()) => break,
+            Some(Line::Trailer(_)) => return Err(reader.damaged("lines are missing or were moved")),
         }
         target.write_if_large()?;
-        tell(progress, "objects", target.done.objects, Some(header.objects));
-        if target.done.events > 0 {
-            tell(progress, "log", target.done.events, Some(header.events));
-        }
     }
     let imported = target.finish()?;
     drop(engine);

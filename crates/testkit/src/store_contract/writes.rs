@@ -117,6 +117,7 @@ pub async fn rebase_decides_again(open: &Open) {
     let skipped = store.commit(with(stale, |_| Rebased::Skip)).await.unwrap();
     assert_eq!((skipped.versions, n()), (vec![None], 1));
     assert!(store.commit(with(stale, |_| Rebased::Conflict)).await.is_err());
+    assert!(store.commit(with(stale, |_| panic!("a writer's mistake"))).await.is_err());
     store.commit(with(stale, add)).await.unwrap();
     assert_eq!(n(), 2);
     // Not asked where the expectation holds.
