@@ -16,7 +16,12 @@ pub async fn idle(table: &mut Table, server: &Server) -> anyhow::Result<()> {
     tokio::time::sleep(SETTLE).await;
     let ready = server.ready.as_secs_f64();
     table.row(format!("process start to ready, {OBJECTS} objects"), format!("{ready:.2} s"), "0.3 s", "2.7 s");
-    table.row(format!("idle memory (RSS), {OBJECTS} objects"), format!("{:.0} MiB", server.memory_mib()?), "< 60 MiB", "297 MiB");
+    table.row(
+        format!("idle memory (RSS), {OBJECTS} objects"),
+        format!("{:.0} MiB", server.memory_mib()?),
+        "< 60 MiB",
+        "297 MiB",
+    );
     Ok(())
 }
 

@@ -60,7 +60,8 @@ pub async fn objects(data_dir: &Path, count: usize) -> anyhow::Result<()> {
     let crd = write("customresourcedefinitions", "apiextensions.k8s.io", None, definition());
     store.commit(Transaction { writes: vec![crd], marks: Vec::new() }).await?;
     for start in (0..count).step_by(BATCH) {
-        let batch = (start..count.min(start + BATCH)).map(|at| write("gadgets", "bench.example", Some(NAMESPACE), gadget(at)));
+        let batch =
+            (start..count.min(start + BATCH)).map(|at| write("gadgets", "bench.example", Some(NAMESPACE), gadget(at)));
         store.commit(Transaction { writes: batch.collect(), marks: Vec::new() }).await?;
     }
     store.close().await;

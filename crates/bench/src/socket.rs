@@ -29,8 +29,13 @@ impl Socket {
         let mut socket = Self { stream, buffer: Vec::with_capacity(2 * READ_BYTES), used: 0 };
         socket.skip_head().await?;
         let authorization = format!("Bearer {}", server.token);
-        socket.send(&json!({"type": "connection_init", "payload": {"authorization": authorization}}).to_string()).await?;
-        ensure!(socket.next().await?.is_some_and(|frame| memchr::memmem::find(frame, b"connection_ack").is_some()), "not acknowledged");
+        socket
+            .send(&json!({"type": "connection_init", "payload": {"authorization": authorization}}).to_string())
+            .await?;
+        ensure!(
+            socket.next().await?.is_some_and(|frame| memchr::memmem::find(frame, b"connection_ack").is_some()),
+            "not acknowledged"
+        );
         socket.send(&json!({"type": "subscribe", "id": "1", "payload": {"query": query}}).to_string()).await?;
         Ok(socket)
     }
@@ -38,7 +43,11 @@ impl Socket {
     async fn skip_head(&mut self) -> anyhow::Result<()> {
         loop {
             if let Some(at) = memchr::memmem::find(&self.buffer, b"\r\n\r\n") {
-                ensure!(self.buffer.starts_with(b"HTTP/1.1 101"), "not upgraded: {}", String::from_utf8_lossy(&self.buffer));
+                ensure!(
+                    self.buffer.starts_with(b"HTTP/1.1 101"),
+                    "not upgraded: {}",
+                    String::from_utf8_lossy(&self.buffer)
+                );
                 self.used = at + 4;
                 return Ok(());
             }

@@ -70,12 +70,19 @@ pub async fn latency(table: &mut Table, server: &Server, duration: Duration) -> 
         .borrow()
         .iter()
         // An event may overtake the answer to its own write: that is no lag.
-        .filter_map(|(version, arrived)| Some(arrived.saturating_duration_since(*acks.get(version)?).as_secs_f64() * 1e3))
+        .filter_map(|(version, arrived)| {
+            Some(arrived.saturating_duration_since(*acks.get(version)?).as_secs_f64() * 1e3)
+        })
         .collect();
     let (count, expected) = (times.len(), acks.len() * LATENCY_WATCHERS);
     let (p50, p99) = (percentile(&mut times, 50.0), percentile(&mut times, 99.0));
     let what = format!("answer to event, {LATENCY_WRITES_PER_SECOND} writes/s, {LATENCY_WATCHERS} watchers");
-    table.row(what, format!("p50 {p50:.2} ms, p99 {p99:.2} ms ({count} of {expected} events)"), "p99 < 10 ms", "p50 487 ms at full speed");
+    table.row(
+        what,
+        format!("p50 {p50:.2} ms, p99 {p99:.2} ms ({count} of {expected} events)"),
+        "p99 < 10 ms",
+        "p50 487 ms at full speed",
+    );
     Ok(())
 }
 

@@ -14,7 +14,8 @@ use crate::seed::{NAMESPACE, name};
 use crate::table::{Table, percentile};
 use crate::{OBJECTS, WRITERS};
 
-const WRITE: &str = "mutation($input: UpdateResourceStatusInput!) { updateResourceStatus(input: $input) { resourceVersion } }";
+const WRITE: &str =
+    "mutation($input: UpdateResourceStatusInput!) { updateResourceStatus(input: $input) { resourceVersion } }";
 const READ: &str = "query($name: String!) { resource(apiVersion: \"bench.example/v1\", kind: \"Gadget\", namespace: \"default\", name: $name) { resourceVersion } }";
 
 /// One client with objects of its own, so that no precondition fails.
@@ -96,6 +97,11 @@ pub async fn run(table: &mut Table, server: &Server, duration: Duration) -> anyh
     let rate = times.len() as f64 / duration.as_secs_f64();
     let (p50, p99) = (percentile(&mut times, 50.0), percentile(&mut times, 99.0));
     let what = format!("status writes, {WRITERS} clients, fsync before each answer");
-    table.row(what, format!("{rate:.0}/s (p50 {p50:.1} ms, p99 {p99:.1} ms)"), "7,700/s, p99 < 20 ms", "766/s, p99 121 ms");
+    table.row(
+        what,
+        format!("{rate:.0}/s (p50 {p50:.1} ms, p99 {p99:.1} ms)"),
+        "7,700/s, p99 < 20 ms",
+        "766/s, p99 121 ms",
+    );
     Ok(())
 }

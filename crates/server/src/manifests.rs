@@ -44,7 +44,12 @@ pub async fn apply(api: &Api, folder: &Path) -> Result<Applied, ManifestsError> 
     let defined_at = |path: &str| before.get(path).cloned().unwrap_or_default();
     let marks = Vec::new();
     match api.project(Projection { rules: &rules, change, defined_at: &defined_at, commit: None, marks }).await? {
-        Projected::Applied(applied) => Ok(applied),
+        Projected::Applied(applied, warnings) => {
+            for warning in warnings {
+                tracing::warn!("{warning}");
+            }
+            Ok(applied)
+        }
         Projected::Rejected(diagnostics) => Err(ManifestsError::Rejected { path: folder.to_owned(), diagnostics }),
     }
 }

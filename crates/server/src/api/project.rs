@@ -20,6 +20,10 @@ use uuid::Uuid;
 
 use super::Api;
 
+/// A change that conflicts with what controllers do meanwhile is planned again
+/// so many times.
+const ATTEMPTS_MAX: usize = 5;
+
 /// What a repository defined at a path when it was last projected.
 pub type DefinedAt<'a> = &'a (dyn Fn(&str) -> Vec<ObjectKey> + Sync);
 
@@ -34,7 +38,8 @@ pub struct Projection<'a> {
 
 #[derive(Debug)]
 pub enum Projected {
-    Applied(Applied),
+    /// With what its author should know although it was admitted.
+    Applied(Applied, Vec<Diagnostic>),
     Rejected(Vec<Diagnostic>),
 }
 
@@ -60,27 +65,38 @@ impl Api {
     pub async fn project(&self, projection: Projection<'_>) -> Result<Projected, ProjectError> {
         // One at a time: what is admitted must still hold when it is applied.
         let _turn = self.0.projecting.lock().await;
+        let mut attempt = 1;
+        loop {
+            match self.try_project(&projection).await {
+                Err(ProjectError::Commit(CommitError::Conflict { .. })) if attempt < ATTEMPTS_MAX => attempt += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn try_project(&self, projection: &Projection<'_>) -> Result<Projected, ProjectError> {
         let kinds = self.kinds().set.clone();
         let view = self.0.store.view();
-        let prepared = tokio::task::block_in_place(|| prepare(&kinds, &view, &projection))?;
-        let prepared = match prepared {
+        let prepared = match tokio::task::block_in_place(|| prepare(&kinds, &view, projection))? {
             Ok(prepared) => prepared,
             Err(diagnostics) => return Ok(Projected::Rejected(diagnostics)),
         };
         let keys: Vec<ObjectKey> = prepared.writes.iter().map(|write| write.key.clone()).collect();
-        let committed = self.0.store.commit(Transaction { writes: prepared.writes, marks: projection.marks }).await?;
+        let transaction = Transaction { writes: prepared.writes, marks: projection.marks.clone() };
+        let committed = self.0.store.commit(transaction).await?;
         for (key, version) in keys.iter().zip(&committed.versions) {
             if let Some(version) = version {
                 self.0.follower.reached(key, *version).await;
             }
         }
-        Ok(Projected::Applied(Applied { version: committed.version, ..prepared.applied }))
+        Ok(Projected::Applied(Applied { version: committed.version, ..prepared.applied }, prepared.warnings))
     }
 }
 
 struct Prepared {
     writes: Vec<Write>,
     applied: Applied,
+    warnings: Vec<Diagnostic>,
 }
 
 fn prepare(
@@ -120,9 +136,10 @@ impl Author {
 }
 
 fn writes(view: &View, plan: Plan, author: &Arc<Author>) -> Result<Prepared, StoreError> {
+    let Plan { puts, deletes, warnings, kinds: _ } = plan;
     let mut applied = Applied { version: view.version(), created: 0, updated: 0, deleted: 0 };
-    let mut writes = Vec::with_capacity(plan.puts.len() + plan.deletes.len());
-    for put in plan.puts {
+    let mut writes = Vec::with_capacity(puts.len() + deletes.len());
+    for put in puts {
         let (expect, current) = read(view, &put.key)?;
         let uid = Uuid::new_v4().to_string();
         let object = match author.next(&put, &uid, current.as_ref()) {
@@ -141,16 +158,17 @@ fn writes(view: &View, plan: Plan, author: &Arc<Author>) -> Result<Prepared, Sto
         let rebase = Arc::new(move |current: Option<&StoredObject>| rebase_put(&author, &put, &uid, current));
         writes.push(Write { key, expect, op: Op::Put(EncodedObject::new(&object)), rebase: Some(rebase) });
     }
-    for key in plan.deletes {
+    for key in deletes {
         let (expect, current) = read(view, &key)?;
         let Some(current) = current else { continue };
         let now = author.now;
+        let held = current.finalizers().next().is_some();
         let Some(op) = deletion(&current, now) else { continue };
         applied.deleted += 1;
-        let rebase = Arc::new(move |current: Option<&StoredObject>| rebase_delete(current, now));
+        let rebase = Arc::new(move |current: Option<&StoredObject>| rebase_delete(current, held, now));
         writes.push(Write { key, expect, op, rebase: Some(rebase) });
     }
-    Ok(Prepared { writes, applied })
+    Ok(Prepared { writes, applied, warnings })
 }
 
 fn read(view: &View, key: &ObjectKey) -> Result<(Expect, Option<Object>), StoreError> {
@@ -169,9 +187,15 @@ fn rebase_put(author: &Author, put: &PlannedPut, uid: &str, current: Option<&Sto
     }
 }
 
-fn rebase_delete(current: Option<&StoredObject>, now: DateTime<Utc>) -> Rebased {
-    let current = current.and_then(|stored| Object::from_json(&stored.json));
-    current.and_then(|object| deletion(&object, now)).map_or(Rebased::Skip, Rebased::Op)
+/// `held` by finalizers when the deletion was admitted. If it is now and was
+/// not then, it stays: its kind or namespace, which may go with it in the same
+/// plan, must not. So the plan is made again.
+fn rebase_delete(current: Option<&StoredObject>, held: bool, now: DateTime<Utc>) -> Rebased {
+    let Some(current) = current.and_then(|stored| Object::from_json(&stored.json)) else { return Rebased::Skip };
+    if !held && current.finalizers().next().is_some() {
+        return Rebased::Conflict;
+    }
+    deletion(&current, now).map_or(Rebased::Skip, Rebased::Op)
 }
 
 fn deletion(current: &Object, now: DateTime<Utc>) -> Option<Op> {

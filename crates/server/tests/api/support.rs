@@ -131,7 +131,7 @@ impl TestServer {
         let projection =
             Projection { rules: &rules, change, defined_at: &defined_at, commit: Some("0123abcd"), marks: Vec::new() };
         match self.api.project(projection).await.unwrap() {
-            Projected::Applied(_) => Ok(()),
+            Projected::Applied(..) => Ok(()),
             Projected::Rejected(problems) => {
                 Err(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
             }
