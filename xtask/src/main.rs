@@ -1,7 +1,11 @@
 //! Developer tasks: `cargo xtask <task>`.
 
+mod bench;
 mod test;
 
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -19,10 +23,22 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Measure a release build over loopback and print a table; takes minutes
+    Bench {
+        /// Passed on to the benchmark, such as `--seconds 5` or `--large 0`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
         Task::Test { args } => test::run(&args),
+        Task::Bench { args } => bench::run(&args),
     }
+}
+
+fn workspace_root() -> anyhow::Result<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    Ok(here.parent().context("xtask has no parent folder")?.to_owned())
 }

@@ -12,7 +12,7 @@ const CORPUS_VARIABLE: &str = "TIDEGATE_CRD_CORPUS";
 const CORPUS_BESIDE_ROOT: &str = "../shared/crds";
 
 pub fn run(args: &[String]) -> Result<()> {
-    let root = workspace_root()?;
+    let root = crate::workspace_root()?;
     let started = Instant::now();
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(&root).arg("test").stdout(Stdio::piped());
@@ -31,11 +31,6 @@ pub fn run(args: &[String]) -> Result<()> {
     let is_good = child.wait().context("failed to wait for cargo")?.success();
     println!("\n{} in {:.0} s", total.summary(), started.elapsed().as_secs_f32());
     if is_good { Ok(()) } else { bail!("some tests failed, or did not build: see above") }
-}
-
-fn workspace_root() -> Result<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    Ok(here.parent().context("xtask has no parent folder")?.to_owned())
 }
 
 /// `None` if it is chosen already, or not there.

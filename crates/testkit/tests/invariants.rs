@@ -1,4 +1,5 @@
 //! What ARCHITECTURE.md promises of the source itself.
+#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

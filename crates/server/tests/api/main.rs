@@ -1,4 +1,5 @@
 //! The server through its public API, one process, real sockets.
+#![allow(clippy::unwrap_used)]
 
 mod authorization;
 mod definitions;

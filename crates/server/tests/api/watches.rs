@@ -87,7 +87,7 @@ async fn cursors_that_cannot_be_served_say_why() {
     for (cursor, code) in [
         ((newest + 1).to_string(), "FUTURE_RESOURCE_VERSION"),
         // The line of a store that was made a year earlier.
-        ((newest - (365 * 24 * 3600 << 20)).to_string(), "WATCH_EXPIRED"),
+        ((newest - ((365 * 24 * 3600) << 20)).to_string(), "WATCH_EXPIRED"),
         ("37".into(), "INVALID_RESOURCE_VERSION"),
         ("nonsense".into(), "INVALID_RESOURCE_VERSION"),
         (String::new(), "INVALID_RESOURCE_VERSION"),
