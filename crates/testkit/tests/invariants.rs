@@ -38,7 +38,17 @@ fn model_and_admission_perform_no_io() {
     for name in ["model", "admission"] {
         check_absent(
             name,
-            &["std::fs", "std::net", "std::process", "tokio", "std::env", "SystemTime::now", "Utc::now"],
+            &[
+                "std::fs",
+                "TcpStream",
+                "TcpListener",
+                "UdpSocket",
+                "std::process",
+                "tokio",
+                "std::env",
+                "SystemTime::now",
+                "Utc::now",
+            ],
         );
     }
 }
