@@ -2,6 +2,7 @@
 //! GraphQL, health and metrics.
 
 pub mod api;
+pub mod folder;
 pub mod graphql;
 pub mod http;
 pub mod identity;

@@ -10,18 +10,15 @@ use tidegate_model::{Object, ObjectKey};
 use tidegate_store::{Selection, StoreError};
 
 use crate::api::{Api, Applied, ProjectError, Projected, Projection};
+use crate::folder::{Folder, FolderError};
 
 /// The owner of what the folder defines.
 const OWNER: (&str, &str) = ("system", "manifests");
-const FILES_MAX: usize = 100_000;
-const BYTES_MAX: u64 = 512 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestsError {
-    #[error("failed to read {}", path.display())]
-    Io { path: PathBuf, source: std::io::Error },
-    #[error("{} holds more than {FILES_MAX} files or {} MiB: choose a smaller folder", path.display(), BYTES_MAX >> 20)]
-    TooMuch { path: PathBuf },
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     #[error("the manifests under {} are refused:\n{}", path.display(), listed(diagnostics))]
     Rejected { path: PathBuf, diagnostics: Vec<Diagnostic> },
     #[error("failed to read what the folder defined before")]
@@ -36,7 +33,10 @@ fn listed(diagnostics: &[Diagnostic]) -> String {
 
 /// Makes the store equal to the folder, as far as the folder owns it.
 pub async fn apply(api: &Api, folder: &Path) -> Result<Applied, ManifestsError> {
-    let files = read(folder)?;
+    let Folder { files, refused, .. } = Folder::read(folder)?;
+    for refused in refused {
+        tracing::warn!("{refused}");
+    }
     let before = owned(api)?;
     let rules = Rules { default_namespace: "default".into(), ..Rules::unrestricted(OWNER.0, OWNER.1) };
     let removed: Vec<&str> = before.keys().map(String::as_str).filter(|path| !files.contains_key(*path)).collect();
@@ -52,35 +52,6 @@ pub async fn apply(api: &Api, folder: &Path) -> Result<Applied, ManifestsError> 
         }
         Projected::Rejected(diagnostics) => Err(ManifestsError::Rejected { path: folder.to_owned(), diagnostics }),
     }
-}
-
-fn read(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, ManifestsError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| ManifestsError::Io { path, source }
-    };
-    let (mut files, mut bytes) = (BTreeMap::new(), 0);
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in std::fs::read_dir(&next).map_err(failed(&next))? {
-            let path = entry.map_err(failed(&next))?.path();
-            // Links are not followed: a folder is what it contains.
-            let info = path.symlink_metadata().map_err(failed(&path))?;
-            let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-            if info.is_dir() && !hidden {
-                folders.push(path);
-            } else if info.is_file() && !hidden {
-                bytes += info.len();
-                if files.len() == FILES_MAX || bytes > BYTES_MAX {
-                    return Err(ManifestsError::TooMuch { path: folder.to_owned() });
-                }
-                let content = std::fs::read(&path).map_err(failed(&path))?;
-                let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
-                files.insert(name, content);
-            }
-        }
-    }
-    Ok(files)
 }
 
 /// What the folder owns in the store: by path, from the provenance of each

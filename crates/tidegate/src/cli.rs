@@ -29,6 +29,8 @@ pub struct Cli {
 pub enum Command {
     /// Run the server: the store, the GraphQL API, the watch
     Serve(ServeArgs),
+    /// Check the manifests of a work tree as a push would be checked
+    Check(CheckArgs),
     /// Show objects as a table, YAML or JSON
     Get(GetArgs),
     /// Follow the changes of objects; resumes by itself after a lost connection
@@ -99,6 +101,46 @@ pub struct ServeArgs {
     /// Print the configuration that these flags, the file and the environment amount to, and end
     #[arg(long)]
     pub show_config: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Known are the built-in kinds, those that the tree defines and, with --with-server, those of a server.
+Exit codes: 0 no problems, 1 problems (with --strict, warnings too) or a failure, 2 called wrongly.
+
+Examples:
+  tidegate check                              the current directory
+  tidegate check examples/shop -n shop        as a repository of the namespace `shop`
+  tidegate check --output github --strict     in a workflow: problems appear at their lines
+  tidegate check --with-server                with the kinds and namespaces of a server")]
+pub struct CheckArgs {
+    /// Folder or file to check
+    #[arg(default_value = ".")]
+    pub path: PathBuf,
+    /// Namespace of objects whose file names none
+    #[arg(short, long, default_value = "default")]
+    pub namespace: String,
+    #[arg(short, long, value_enum, default_value_t = ReportFormat::Text)]
+    pub output: ReportFormat,
+    /// Fail on warnings, too
+    #[arg(long)]
+    pub strict: bool,
+    /// Ask a server for its kinds and namespaces
+    #[arg(long)]
+    pub with_server: bool,
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum ReportFormat {
+    /// `file:line: field: message`
+    Text,
+    Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Workflow commands of GitHub Actions
+    Github,
 }
 
 /// Which server, and who asks.

@@ -18,6 +18,8 @@ fn what_is_refused_before_anything_runs() {
     for line in [
         "tidegate",
         "tidegate get",
+        "tidegate check a b",
+        "tidegate check --output xml",
         "tidegate get products -A -n x",
         "tidegate get products -o xml",
         "tidegate get products --limit 0",

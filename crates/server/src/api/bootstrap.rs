@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::Api;
 
 /// `system` is the server's own; `default` is for whoever names none.
-const NAMESPACES: [&str; 2] = ["system", "default"];
+pub const NAMESPACES: [&str; 2] = ["system", "default"];
 
 impl Api {
     /// Does nothing where they are there already.

@@ -25,6 +25,7 @@ use tidegate_store::{Store, StoredObject};
 use tokio::sync::Semaphore;
 
 use crate::identity::{Attributes, Identities, Session};
+pub use bootstrap::NAMESPACES;
 use error::ApiError;
 pub use finalizers::FinalizersWrite;
 use follow::Follower;

@@ -1,5 +1,7 @@
 //! The commands, and what their ends mean to a shell.
 
+mod check;
+mod check_state;
 mod completion;
 mod get;
 mod kinds;
@@ -50,6 +52,7 @@ pub fn run(cli: Cli) -> ExitCode {
 fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
         Command::Serve(args) => return serve::run(&args),
+        Command::Check(args) => return check::run(&args),
         Command::Get(args) => client(get::run(args))?,
         Command::Watch(args) => client(watch::run(args))?,
         Command::Kinds(args) => client(kinds::run(&args))?,
@@ -62,7 +65,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
 }
 
 /// One thread is enough for a client.
-fn client(work: impl Future<Output = Result<()>>) -> Result<()> {
+fn client<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     telemetry::start_quiet();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("failed to start the runtime")?.block_on(work)

@@ -7,11 +7,14 @@ mod age;
 mod columns;
 mod jsonpath;
 mod printer;
+mod report;
+mod sarif;
 mod table;
 mod watch_printer;
 
 pub use columns::Namespaces;
 pub use printer::Printer;
+pub use report::Report;
 pub use table::Table;
 pub use watch_printer::WatchPrinter;
 

@@ -36,21 +36,24 @@ impl Table {
     }
 }
 
-/// Without control characters, which could move a terminal's cursor.
 fn shown(cell: &str) -> String {
-    let mut text = String::new();
-    for (count, letter) in cell.chars().enumerate() {
-        if count == CELL_CHARS_MAX {
-            text.push('…');
-            break;
-        }
+    match cell.char_indices().nth(CELL_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", harmless(&cell[..end])),
+        None => harmless(cell),
+    }
+}
+
+/// Without control characters, which could move a terminal's cursor.
+pub(super) fn harmless(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
         match letter {
-            '\n' => text.push_str("\\n"),
-            letter if letter.is_control() || is_invisible(letter) => text.push('\u{fffd}'),
-            letter => text.push(letter),
+            '\n' => shown.push_str("\\n"),
+            letter if letter.is_control() || is_invisible(letter) => shown.push('\u{fffd}'),
+            letter => shown.push(letter),
         }
     }
-    text
+    shown
 }
 
 /// Marks that reorder the text around them.

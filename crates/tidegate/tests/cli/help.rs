@@ -15,6 +15,7 @@ fn help_is_enough_to_get_going() {
 
         Commands:
           serve       Run the server: the store, the GraphQL API, the watch
+          check       Check the manifests of a work tree as a push would be checked
           get         Show objects as a table, YAML or JSON
           watch       Follow the changes of objects; resumes by itself after a lost connection
           kinds       List the kinds that the server knows
@@ -45,6 +46,7 @@ fn every_command_has_help_and_version() {
     let directory = tempfile::tempdir().unwrap();
     for command in [
         "serve",
+        "check",
         "get",
         "watch",
         "kinds",
@@ -75,6 +77,9 @@ fn wrong_calls_have_their_own_exit_code() {
     let directory = tempfile::tempdir().unwrap();
     for (line, expected) in [
         ("get", 2),
+        ("check missing", 2),
+        ("check --output xml", 2),
+        ("check --with-server", 1),
         ("frobnicate", 2),
         ("serve --set nothing.here=1", 2),
         ("serve --listen nowhere", 2),
