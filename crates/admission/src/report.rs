@@ -4,7 +4,7 @@ use tidegate_model::FieldError;
 use tidegate_model::manifest::{Diagnostic, Document};
 
 /// What a person reads at once; a change with more has one cause.
-pub const DIAGNOSTICS_MAX: usize = 100;
+pub const DIAGNOSTICS_MAX: usize = 50;
 /// Of one object. Each reads the file again to find its line.
 const OBJECT_DIAGNOSTICS_MAX: usize = 10;
 

@@ -1,5 +1,5 @@
 //! One HTTP listener and what stands behind it: identity, the API service,
-//! GraphQL, health and metrics.
+//! GraphQL, hosted Git repositories, health and metrics.
 
 pub mod api;
 pub mod folder;
@@ -8,4 +8,5 @@ pub mod http;
 pub mod identity;
 mod manifests;
 pub mod metrics;
+pub mod repos;
 pub mod server;

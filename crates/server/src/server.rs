@@ -13,6 +13,7 @@ use crate::http::{self, Checks, Listen, ListenError, Listener, Outcome, Shell, S
 use crate::identity::{Clock, Identities, SetupError, Tokens};
 use crate::manifests::{self, ManifestsError};
 use crate::metrics::Metrics;
+use crate::repos::{self, Repos, ReposError};
 
 /// The store's folder in the data directory.
 pub const STORE_DIR: &str = "store";
@@ -26,6 +27,7 @@ pub struct Options {
     pub http: http::Limits,
     /// A folder of manifests to admit before serving.
     pub manifests: Option<PathBuf>,
+    pub repos: repos::Options,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -40,10 +42,12 @@ pub enum StartError {
     Store(#[from] OpenError),
     #[error("failed to load what governs the server")]
     Follow(#[from] FollowError),
-    #[error("failed to create the first namespaces")]
+    #[error("failed to create the first objects")]
     Bootstrap(#[from] CommitError),
     #[error(transparent)]
     Manifests(#[from] ManifestsError),
+    #[error("failed to open the repositories")]
+    Repos(#[from] ReposError),
 }
 
 /// Bound and ready; serving begins with [`Server::run`].
@@ -61,7 +65,7 @@ pub struct Server {
 
 /// Needs a multi-threaded tokio runtime.
 pub async fn start(options: Options) -> Result<Server, StartError> {
-    let Options { data_dir, listen, store, graphql: graphql_limits, http: http_limits, manifests } = options;
+    let Options { data_dir, listen, store, graphql: graphql_limits, http: http_limits, manifests, repos } = options;
     // The address first: a second server should fail before it touches data.
     let listener = Listener::bind(&listen)?;
     create_private_dir(&data_dir)?;
@@ -79,13 +83,19 @@ pub async fn start(options: Options) -> Result<Server, StartError> {
         None => None,
     };
 
+    let repos = Arc::new(Repos::start(&api, &data_dir, repos).await?);
+
     let checks = Arc::new(Checks::default());
     let checked = store.clone();
     checks.register("store", move || checked.health());
+    let projector = repos.projector().clone();
+    checks.register("repositories", move || projector.health());
     metrics.register_store(store.clone());
+    let git_routes = repos::routes(repos, identities.clone());
     let front = Front::new(graphql, api.clone(), metrics.clone(), shutdown.clone());
     let shell = Shell { identities, metrics: metrics.clone(), checks, shutdown: shutdown.clone(), limits: http_limits };
-    let router = shell.wrap(graphql::routes(front));
+    let git_routes = shell.envelope(git_routes, repos::limits(http_limits));
+    let router = shell.wrap(graphql::routes(front)).merge(git_routes);
     Ok(Server { listener, router, store, api, metrics, shutdown, limits: http_limits, admin_token_path, manifests })
 }
 

@@ -86,7 +86,8 @@ impl Store {
         answered.await.unwrap_or_else(|_| Err(self.ended()))
     }
 
-    fn check(&self, transaction: &Transaction) -> Result<usize, CommitError> {
+    /// Whether [`Self::commit`] would take it, conflicts aside; its bytes.
+    pub fn check(&self, transaction: &Transaction) -> Result<usize, CommitError> {
         let options = &self.0.shared.options;
         let (writes, bytes) = (transaction.writes.len() + transaction.marks.len(), transaction.bytes());
         for (size, limit, unit) in

@@ -55,7 +55,7 @@ fn model_and_admission_perform_no_io() {
 
 #[test]
 fn only_the_binary_reads_the_environment() {
-    for name in ["model", "admission", "store", "server"] {
+    for name in ["model", "admission", "store", "git", "server"] {
         check_absent(name, &["std::env", "env::var", "env::args"]);
     }
 }

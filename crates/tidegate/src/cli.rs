@@ -27,7 +27,7 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Run the server: the store, the GraphQL API, the watch
+    /// Run the server: Git repositories, the store, the GraphQL API, the watch
     Serve(ServeArgs),
     /// Check the manifests of a work tree as a push would be checked
     Check(CheckArgs),
@@ -45,6 +45,18 @@ pub enum Command {
     Store(StoreArgs),
     /// Print a completion script for a shell
     Completion { shell: Shell },
+    /// What git calls during a push; not for people
+    #[command(hide = true)]
+    Hook {
+        #[command(subcommand)]
+        hook: HookCommand,
+    },
+}
+
+#[derive(Clone, Copy, Subcommand)]
+pub enum HookCommand {
+    PreReceive,
+    PostReceive,
 }
 
 #[derive(Args)]

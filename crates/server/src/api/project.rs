@@ -33,8 +33,10 @@ pub struct Projection<'a> {
     pub defined_at: DefinedAt<'a>,
     pub commit: Option<&'a str>,
     /// Changed in the same transaction, such as the projected commit's id.
-    pub marks: Vec<(String, Option<Bytes>)>,
+    pub marks: Marks,
 }
+
+pub type Marks = Vec<(String, Option<Bytes>)>;
 
 #[derive(Debug)]
 pub enum Projected {
@@ -74,16 +76,31 @@ impl Api {
         }
     }
 
-    async fn try_project(&self, projection: &Projection<'_>) -> Result<Projected, ProjectError> {
+    /// What [`Self::project`] would refuse it for now; nothing, if it would
+    /// be admitted.
+    pub fn check(&self, projection: &Projection<'_>) -> Result<Vec<Diagnostic>, ProjectError> {
+        match self.prepare(projection)? {
+            Ok(prepared) => {
+                self.0.store.check(&prepared.transaction)?;
+                Ok(Vec::new())
+            }
+            Err(diagnostics) => Ok(diagnostics),
+        }
+    }
+
+    fn prepare(&self, projection: &Projection<'_>) -> Result<Result<Prepared, Vec<Diagnostic>>, StoreError> {
         let kinds = self.kinds().set.clone();
         let view = self.0.store.view();
-        let prepared = match tokio::task::block_in_place(|| prepare(&kinds, &view, projection))? {
+        tokio::task::block_in_place(|| prepare(&kinds, &view, projection))
+    }
+
+    async fn try_project(&self, projection: &Projection<'_>) -> Result<Projected, ProjectError> {
+        let prepared = match self.prepare(projection)? {
             Ok(prepared) => prepared,
             Err(diagnostics) => return Ok(Projected::Rejected(diagnostics)),
         };
-        let keys: Vec<ObjectKey> = prepared.writes.iter().map(|write| write.key.clone()).collect();
-        let transaction = Transaction { writes: prepared.writes, marks: projection.marks.clone() };
-        let committed = self.0.store.commit(transaction).await?;
+        let keys: Vec<ObjectKey> = prepared.transaction.writes.iter().map(|write| write.key.clone()).collect();
+        let committed = self.0.store.commit(prepared.transaction).await?;
         for (key, version) in keys.iter().zip(&committed.versions) {
             if let Some(version) = version {
                 self.0.follower.reached(key, *version).await;
@@ -94,7 +111,7 @@ impl Api {
 }
 
 struct Prepared {
-    writes: Vec<Write>,
+    transaction: Transaction,
     applied: Applied,
     warnings: Vec<Diagnostic>,
 }
@@ -114,7 +131,7 @@ fn prepare(
         commit: projection.commit.map(Into::into),
         now: Utc::now(),
     });
-    writes(view, plan, &author).map(Ok)
+    writes(view, plan, &author, projection.marks.clone()).map(Ok)
 }
 
 /// What all objects of one projection are stamped with.
@@ -135,7 +152,7 @@ impl Author {
     }
 }
 
-fn writes(view: &View, plan: Plan, author: &Arc<Author>) -> Result<Prepared, StoreError> {
+fn writes(view: &View, plan: Plan, author: &Arc<Author>, marks: Marks) -> Result<Prepared, StoreError> {
     let Plan { puts, deletes, warnings, kinds: _ } = plan;
     let mut applied = Applied { version: view.version(), created: 0, updated: 0, deleted: 0 };
     let mut writes = Vec::with_capacity(puts.len() + deletes.len());
@@ -168,7 +185,7 @@ fn writes(view: &View, plan: Plan, author: &Arc<Author>) -> Result<Prepared, Sto
         let rebase = Arc::new(move |current: Option<&StoredObject>| rebase_delete(current, held, now));
         writes.push(Write { key, expect, op, rebase: Some(rebase) });
     }
-    Ok(Prepared { writes, applied, warnings })
+    Ok(Prepared { transaction: Transaction { writes, marks }, applied, warnings })
 }
 
 fn read(view: &View, key: &ObjectKey) -> Result<(Expect, Option<Object>), StoreError> {

@@ -104,11 +104,11 @@ fn media_type(headers: &HeaderMap) -> &str {
 async fn shape_error(response: Response, id: &RequestId, metrics: &Metrics) -> Response {
     let status = response.status();
     let is_error = status.is_client_error() || status.is_server_error();
-    if !is_error || response.extensions().get::<AnswerIsFinal>().is_some() {
-        return response;
-    }
     if [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status) {
         metrics.auth_refused(code_of(status));
+    }
+    if !is_error || response.extensions().get::<AnswerIsFinal>().is_some() {
+        return response;
     }
     if let Some(error) = response.extensions().get::<HttpError>().cloned() {
         return with_body(response, error.body().request_id(id.as_str()));

@@ -8,6 +8,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+use super::health::AnswerIsFinal;
 use crate::identity::AuthError;
 
 /// An answer that is not a success, for the client.
@@ -33,6 +34,13 @@ impl HttpError {
     pub fn too_large(bytes_max: usize) -> Self {
         let message = format!("the request's body is larger than the limit of {bytes_max} bytes: send less at once");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "TOO_LARGE", message)
+    }
+
+    /// For a client that shows text to its user and cannot read ours.
+    pub fn into_plain_response(self) -> Response {
+        let mut response = (self.status, format!("{}\n", self.message)).into_response();
+        response.extensions_mut().insert(AnswerIsFinal);
+        response
     }
 
     pub fn body(&self) -> ErrorBody<'_> {

@@ -59,7 +59,7 @@ impl Checks {
     }
 }
 
-/// Marks a 503 whose body is an answer, not an error.
+/// Marks a failure whose body stays as it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnswerIsFinal;
 

@@ -40,20 +40,27 @@ impl Shell {
         self.checks.register("shutdown", move || {
             if shutdown.is_draining() { Err("the server is shutting down".into()) } else { Ok(()) }
         });
-        let envelope_state = Arc::new(Envelope { limits: self.limits, metrics: self.metrics.clone() });
+        let (limits, counted) = (self.limits, self.metrics.clone());
         let around = Router::new()
             .route("/healthz", get(async || "ok\n"))
             .route("/readyz", get(readyz))
             .route(METRICS_PATH, get(metrics))
             .with_state(self);
-        router
-            .merge(around)
-            .fallback(not_found)
-            .method_not_allowed_fallback(method_not_allowed)
-            // Ours has the limit of the configuration, and a clearer error.
-            .layer(DefaultBodyLimit::disable())
-            .layer(from_fn_with_state(envelope_state, envelope))
+        enveloped(router.merge(around).fallback(not_found), limits, counted)
     }
+
+    /// `router` with what every answer has, under limits of its own.
+    pub fn envelope(&self, router: Router, limits: Limits) -> Router {
+        enveloped(router, limits, self.metrics.clone())
+    }
+}
+
+fn enveloped(router: Router, limits: Limits, metrics: Arc<Metrics>) -> Router {
+    router
+        .method_not_allowed_fallback(method_not_allowed)
+        // Ours has the limit of the configuration, and a clearer error.
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(Arc::new(Envelope { limits, metrics }), envelope))
 }
 
 /// Whose request it is.
@@ -77,8 +84,9 @@ async fn metrics(State(shell): State<Shell>, headers: HeaderMap) -> Result<Respo
 
 async fn not_found(uri: Uri) -> HttpError {
     let path: String = uri.path().chars().take(100).collect();
-    let message =
-        format!("there is nothing at {path}: the API is at /graphql, the rest at /healthz, /readyz, /metrics");
+    let message = format!(
+        "there is nothing at {path}: the API is at /graphql, repositories at /git/<namespace>/<name>.git, the rest at /healthz, /readyz, /metrics"
+    );
     HttpError::new(StatusCode::NOT_FOUND, "NOT_FOUND", message)
 }
 

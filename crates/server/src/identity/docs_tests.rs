@@ -87,6 +87,11 @@ async fn start(directory: &TempDir) -> server::Server {
         graphql: Default::default(),
         http: Default::default(),
         manifests: Some(folder),
+        repos: crate::repos::Options {
+            git: "git".into(),
+            search_path: std::env::var_os("PATH").unwrap(),
+            hook_program: "tidegate".into(),
+        },
     };
     server::start(options).await.unwrap_or_else(|error| panic!("{error}"))
 }

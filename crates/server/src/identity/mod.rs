@@ -38,7 +38,7 @@ pub use policy::Policy;
 pub use session::Session;
 pub use tokens::{
     ADMIN_TOKEN_FILE, IssuedToken, SIGNING_KEY_FILE, TOKEN_BYTES_MAX, TOKEN_TTL_DEFAULT, TOKEN_TTL_MAX, TOKEN_TTL_MIN,
-    Tokens, bearer_token,
+    Tokens, basic_or_bearer_token, bearer_token,
 };
 
 /// Allowed everything, whatever the roles say.

@@ -206,6 +206,20 @@ fn random_bytes() -> [u8; SECRET_BYTES] {
     bytes
 }
 
+/// As [`bearer_token`], or the password of Basic credentials: git asks its
+/// user for a name too, which says nothing here.
+pub fn basic_or_bearer_token(header: Option<&str>) -> Result<String, AuthError> {
+    use base64::Engine as _;
+    let encoded = header.and_then(|header| header.split_once(' '));
+    let Some((_, encoded)) = encoded.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("basic")) else {
+        return bearer_token(header).map(str::to_owned);
+    };
+    let decoded = base64::engine::general_purpose::STANDARD.decode(encoded.trim()).ok();
+    let decoded = decoded.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or(AuthError::Invalid)?;
+    let (_, token) = decoded.split_once(':').ok_or(AuthError::Invalid)?;
+    Ok(token.to_owned())
+}
+
 /// The token of an `Authorization` header.
 pub fn bearer_token(header: Option<&str>) -> Result<&str, AuthError> {
     let header = header.ok_or(AuthError::Missing)?;

@@ -75,6 +75,11 @@ pub fn options(dir: &Path) -> Options {
         graphql: Limits::default(),
         http: Default::default(),
         manifests: None,
+        repos: tidegate_server::repos::Options {
+            git: "git".into(),
+            search_path: std::env::var_os("PATH").unwrap(),
+            hook_program: "tidegate".into(),
+        },
     }
 }
 

@@ -4,6 +4,7 @@ mod check;
 mod check_state;
 mod completion;
 mod get;
+mod hook;
 mod kinds;
 mod select;
 mod serve;
@@ -60,6 +61,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Token(args) => client(token::run(&args))?,
         Command::Store(args) => store::run(&args)?,
         Command::Completion { shell } => completion::run(shell)?,
+        Command::Hook { hook } => return hook::run(hook),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -73,8 +73,10 @@ fn flags(args: &ServeArgs) -> Vec<(&'static str, String)> {
 async fn serve(config: Config, reader: Reader) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let data_dir = config.data_dir.clone();
+    let program = std::env::current_exe().context("failed to find this program, which git's hooks call")?;
+    let options = options(config, program, std::env::var_os("PATH").unwrap_or_default());
     let started = tokio::select! {
-        started = server::start(options(config)) => started,
+        started = server::start(options) => started,
         signal = signals.next() => return Ok(signal.exit_code()),
     };
     let server = started?;
@@ -116,15 +118,16 @@ fn announce(server: &Server, data_dir: &Path, reader: Reader) {
         let (created, updated, deleted) = (applied.created, applied.updated, applied.deleted);
         tracing::info!(created, updated, deleted, "the manifests are in force");
     }
-    let graphql = format!("{url}/graphql");
+    let (graphql, git) = (format!("{url}/graphql"), format!("{url}/git/system/control.git"));
     match reader {
         Reader::Program => {
-            tracing::info!(url, graphql, graphiql = graphql, data_dir, admin_token_file = token, "ready");
+            tracing::info!(url, graphql, graphiql = graphql, git, data_dir, admin_token_file = token, "ready");
         }
         Reader::Person => eprintln!(
             "\n  Tidegate is ready: {url}\n\n  \
              GraphQL      {graphql}\n  \
              GraphiQL     {graphql} in a browser\n  \
+             Git          {git}\n  \
              data         {data_dir}\n  \
              admin token  in {token}\n\n  \
              Ctrl-C stops it.\n"

@@ -2,14 +2,17 @@
 //!
 //! Destructured whole: a key that nobody uses does not compile.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use tidegate_server::graphql::limits::Limits as GraphqlLimits;
 use tidegate_server::http::{self, Listen, Plaintext, TlsFiles};
-use tidegate_server::server;
+use tidegate_server::{repos, server};
 use tidegate_store::{OnLoss, WindowLimits};
 
 use crate::config::{Config, Graphql, Http, List, Log, Store, Tls, Watch, Window};
 
-pub fn options(config: Config) -> server::Options {
+pub fn options(config: Config, hook_program: PathBuf, search_path: OsString) -> server::Options {
     let Config {
         data_dir,
         listen,
@@ -47,6 +50,7 @@ pub fn options(config: Config) -> server::Options {
             drain_time,
         },
         manifests,
+        repos: repos::Options { git: "git".into(), search_path, hook_program },
     }
 }
 

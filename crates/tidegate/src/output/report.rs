@@ -212,7 +212,7 @@ mod tests {
             (Report { objects: 1, files: 1, ..Report::default() }, "1 object in 1 file, no problems"),
             (Report::default(), "0 objects in 0 files, no problems"),
             (Report { problems: problems(1), ..Report::default() }, "1 problem"),
-            (Report { problems: problems(DIAGNOSTICS_MAX + 1), ..Report::default() }, "more than 100 problems"),
+            (Report { problems: problems(DIAGNOSTICS_MAX + 1), ..Report::default() }, "more than 50 problems"),
         ] {
             assert_eq!(report.summary(), expected);
         }

@@ -14,7 +14,7 @@ fn help_is_enough_to_get_going() {
         Usage: tidegate <COMMAND>
 
         Commands:
-          serve       Run the server: the store, the GraphQL API, the watch
+          serve       Run the server: Git repositories, the store, the GraphQL API, the watch
           check       Check the manifests of a work tree as a push would be checked
           get         Show objects as a table, YAML or JSON
           watch       Follow the changes of objects; resumes by itself after a lost connection

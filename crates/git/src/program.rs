@@ -1,0 +1,113 @@
+//! The `git` program, called so that nothing of the user's own set-up counts.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use crate::error::GitError;
+
+/// The first with `--http-backend-info-refs` in both services.
+const VERSION_MIN: (u32, u32) = (2, 36);
+const VERSION_MIN_TEXT: &str = "2.36";
+/// For calls that read: the slowest is a diff of two trees of a million files.
+const CALL_TIME_MAX: Duration = Duration::from_secs(120);
+/// Of what git says on stderr, for a message.
+const MESSAGE_CHARS_MAX: usize = 500;
+
+/// Where git is, and what its children may find.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub git: PathBuf,
+    /// The `PATH` of git and of its hooks.
+    pub search_path: OsString,
+    /// Where git looks for a home: a directory without a configuration.
+    pub home: PathBuf,
+}
+
+impl Program {
+    /// Names a git that is missing or too old before anybody needs it.
+    pub async fn check(&self) -> Result<(), GitError> {
+        let output = self.command(&self.home).arg("--version").output().await;
+        let program = self.git.display().to_string();
+        let output = output.map_err(|source| GitError::Missing { program, needed: VERSION_MIN_TEXT, source })?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        match version(&text) {
+            Some(found) if found >= VERSION_MIN => Ok(()),
+            _ => Err(GitError::TooOld { found: text.trim().to_owned(), needed: VERSION_MIN_TEXT }),
+        }
+    }
+
+    /// Git in `dir`, with an environment of its own.
+    pub(crate) fn command(&self, dir: &Path) -> Command {
+        let mut command = Command::new(&self.git);
+        command
+            .current_dir(dir)
+            .env_clear()
+            .env("PATH", &self.search_path)
+            .env("HOME", &self.home)
+            .env("LC_ALL", "C")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_LITERAL_PATHSPECS", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+}
+
+/// Runs a call that must end by itself, whatever its exit code.
+pub(crate) async fn finish(name: &'static str, command: &mut Command) -> Result<Output, GitError> {
+    let ended = tokio::time::timeout(CALL_TIME_MAX, command.output()).await;
+    let output = ended.map_err(|_| GitError::TooSlow { command: name, seconds: CALL_TIME_MAX.as_secs() })?;
+    output.map_err(|source| GitError::Io { command: name, source })
+}
+
+/// As [`finish`], for a call that must succeed.
+pub(crate) async fn succeed(name: &'static str, dir: &Path, command: &mut Command) -> Result<Vec<u8>, GitError> {
+    let output = finish(name, command).await?;
+    if output.status.success() { Ok(output.stdout) } else { Err(failed(name, dir, &output.stderr)) }
+}
+
+pub(crate) fn failed(name: &'static str, dir: &Path, stderr: &[u8]) -> GitError {
+    let message = String::from_utf8_lossy(stderr).trim().chars().take(MESSAGE_CHARS_MAX).collect();
+    GitError::Failed { command: name, dir: dir.to_owned(), message }
+}
+
+/// `git version 2.39.5 (Apple Git-154)` → `(2, 39)`.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.trim().strip_prefix("git version ")?.split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions() {
+        for (text, expected) in [
+            ("git version 2.39.5\n", Some((2, 39))),
+            ("git version 2.36.1 (Apple Git-154)", Some((2, 36))),
+            ("git version 2.40.windows.1", Some((2, 40))),
+            ("git version 3.0", Some((3, 0))),
+            ("hg 6", None),
+            ("", None),
+        ] {
+            assert_eq!(version(text), expected, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_missing_git_is_named() {
+        let home = std::env::temp_dir();
+        let program = Program { git: "no-such-git".into(), search_path: "/nowhere".into(), home };
+        let error = program.check().await.unwrap_err().to_string();
+        assert!(error.contains("no-such-git") && error.contains("install git 2.36"), "{error}");
+    }
+}

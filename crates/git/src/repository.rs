@@ -1,0 +1,135 @@
+//! One bare repository.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use tokio::process::Command;
+
+use crate::blobs::{self, BlobLimits, Blobs};
+use crate::diff::{self, Changed};
+use crate::error::GitError;
+use crate::program::{Program, failed, finish, succeed};
+
+/// A commit, a tree or a blob, in hex as git writes it.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct ObjectId(Box<str>);
+
+impl ObjectId {
+    /// The tree without entries, which every repository knows.
+    pub fn empty_tree() -> Self {
+        Self("4b825dc642cb6eb9a060e54bf8d69288fbee4904".into())
+    }
+
+    /// `None` if it is none, or the zeros that stand for "no object".
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_hex = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let is_id = (text.len() == 40 || text.len() == 64) && is_hex && !text.bytes().all(|byte| byte == b'0');
+        is_id.then(|| Self(text.into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where the objects of a push are while it is checked: only git's hook is
+/// told, and hands it on.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Quarantine {
+    pub object_directory: OsString,
+    pub alternates: OsString,
+}
+
+/// A cheap handle; nothing is held open.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    pub(crate) program: Program,
+    pub(crate) dir: PathBuf,
+    quarantine: Option<Quarantine>,
+}
+
+impl Repository {
+    pub fn new(program: Program, dir: PathBuf) -> Self {
+        Self { program, dir, quarantine: None }
+    }
+
+    /// The same, with the objects of a push that is not accepted yet.
+    #[must_use]
+    pub fn with_quarantine(&self, quarantine: Quarantine) -> Self {
+        Self { quarantine: Some(quarantine), ..self.clone() }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Creates it, with `branch` for who clones it empty. Its parent exists.
+    pub async fn init(&self, branch: &str) -> Result<(), GitError> {
+        let parent = self.dir.parent().unwrap_or(&self.dir);
+        let mut command = self.program.command(parent);
+        // An empty template: no sample hooks in every repository.
+        command.args(["init", "--quiet", "--bare", "--template=", "--initial-branch", branch, "--"]).arg(&self.dir);
+        succeed("init", parent, &mut command).await.map(drop)
+    }
+
+    /// The commit of `refs/heads/<branch>`, if the branch exists.
+    pub async fn head(&self, branch: &str) -> Result<Option<ObjectId>, GitError> {
+        let name = format!("refs/heads/{branch}^{{commit}}");
+        let output = finish("rev-parse", self.command().args(["rev-parse", "--verify", "--quiet", &name])).await?;
+        match (output.status.code(), String::from_utf8_lossy(&output.stdout).trim()) {
+            (Some(0), id) => ObjectId::parse(id).map(Some).ok_or(unreadable("rev-parse", "no object id")),
+            (Some(1), _) => Ok(None),
+            _ => Err(failed("rev-parse", &self.dir, &output.stderr)),
+        }
+    }
+
+    /// Whether `new` has all the history of `old`.
+    pub async fn is_ancestor(&self, old: &ObjectId, new: &ObjectId) -> Result<bool, GitError> {
+        let mut command = self.command();
+        let output = finish("merge-base", command.args(["merge-base", "--is-ancestor", old.as_str(), new.as_str()]));
+        let output = output.await?;
+        match output.status.code() {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            _ => Err(failed("merge-base", &self.dir, &output.stderr)),
+        }
+    }
+
+    /// What differs under `path` (all, if empty) between two commits or trees.
+    pub async fn diff(&self, old: &ObjectId, new: &ObjectId, path: &str) -> Result<Vec<Changed>, GitError> {
+        let mut command = self.command();
+        command.args(["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old.as_str(), new.as_str()]);
+        if !path.is_empty() {
+            command.args(["--", path]);
+        }
+        let output = succeed("diff-tree", &self.dir, &mut command).await?;
+        diff::parse(&output).ok_or(unreadable("diff-tree", "a line that is no raw difference"))
+    }
+
+    /// The contents of `ids`, each asked for once.
+    pub async fn blobs(&self, ids: Vec<ObjectId>, limits: BlobLimits) -> Result<Blobs, GitError> {
+        blobs::read(self.command(), &self.dir, ids, limits).await
+    }
+
+    fn command(&self) -> Command {
+        let mut command = self.program.command(&self.dir);
+        command.env("GIT_DIR", &self.dir);
+        if let Some(quarantine) = &self.quarantine {
+            command.env("GIT_QUARANTINE_PATH", &quarantine.object_directory);
+            command.env("GIT_OBJECT_DIRECTORY", &quarantine.object_directory);
+            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &quarantine.alternates);
+        }
+        command
+    }
+}
+
+fn unreadable(command: &'static str, what: &'static str) -> GitError {
+    GitError::Unreadable { command, what }
+}

@@ -1,0 +1,140 @@
+//! What git's hooks and the server say to each other.
+//!
+//! Git calls `tidegate hook pre-receive` before a ref moves and
+//! `post-receive` after. The hook decides nothing: it hands over what git told
+//! it, prints the answer for the pusher, and ends as it is told. It is called
+//! by way of two scripts that the server writes at each start, so that they
+//! name the program that runs.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::ReposError;
+use super::id::RepositoryId;
+
+/// The hook's environment: where the server listens, and who it is about.
+pub const SOCKET_VARIABLE: &str = "TIDEGATE_HOOK_SOCKET";
+pub const REPOSITORY_VARIABLE: &str = "TIDEGATE_HOOK_REPOSITORY";
+
+const FOLDER: &str = "hooks";
+const SOCKET: &str = "hook.sock";
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Hook {
+    PreReceive,
+    PostReceive,
+}
+
+impl Hook {
+    const ALL: [Self; 2] = [Self::PreReceive, Self::PostReceive];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PreReceive => "pre-receive",
+            Self::PostReceive => "post-receive",
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct HookCall {
+    pub hook: Hook,
+    pub repository: String,
+    pub updates: Vec<RefUpdate>,
+    /// Where the objects of the push are while it is checked.
+    pub object_directory: Option<String>,
+    pub alternates: Option<String>,
+}
+
+/// As git writes it to a hook: `old new name`, zeros for none.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RefUpdate {
+    pub old: String,
+    pub new: String,
+    pub name: String,
+}
+
+impl RefUpdate {
+    pub fn parse(line: &str) -> Option<Self> {
+        let mut words = line.splitn(3, ' ').map(str::to_owned);
+        Some(Self { old: words.next()?, new: words.next()?, name: words.next()? })
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct HookAnswer {
+    pub accepted: bool,
+    /// For the pusher's terminal.
+    pub lines: Vec<String>,
+}
+
+/// The scripts and the socket in the data directory.
+#[derive(Clone, Debug)]
+pub(super) struct Hooks {
+    folder: PathBuf,
+    socket: PathBuf,
+}
+
+impl Hooks {
+    pub fn install(data_dir: &Path, program: &Path) -> Result<Self, ReposError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| ReposError::Hooks { path, source }
+        };
+        let folder = data_dir.join(FOLDER);
+        fs::create_dir_all(&folder).map_err(failed(&folder))?;
+        for hook in Hook::ALL {
+            write_script(&folder, hook, program).map_err(failed(&folder))?;
+        }
+        Ok(Self { folder, socket: data_dir.join(SOCKET) })
+    }
+
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// For git's `-c`.
+    pub fn setting(&self) -> OsString {
+        let mut setting = OsString::from("core.hooksPath=");
+        setting.push(&self.folder);
+        setting
+    }
+
+    pub fn environment(&self, id: &RepositoryId) -> Vec<(&'static str, OsString)> {
+        vec![(SOCKET_VARIABLE, self.socket.clone().into()), (REPOSITORY_VARIABLE, id.to_string().into())]
+    }
+}
+
+fn write_script(folder: &Path, hook: Hook, program: &Path) -> io::Result<()> {
+    let path = folder.join(hook.name());
+    fs::write(&path, script(hook, &program.to_string_lossy()))?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700))
+}
+
+fn script(hook: Hook, program: &str) -> String {
+    let quoted = program.replace('\'', r"'\''");
+    format!("#!/bin/sh\n# Written by tidegate at each start.\nexec '{quoted}' hook {}\n", hook.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_of_any_name_is_called() {
+        let text = script(Hook::PreReceive, "/a b/it's");
+        assert!(text.ends_with("exec '/a b/it'\\''s' hook pre-receive\n"), "{text}");
+    }
+
+    #[test]
+    fn updates() {
+        let update = RefUpdate::parse("a b refs/heads/x y").unwrap();
+        assert_eq!((&*update.old, &*update.new, &*update.name), ("a", "b", "refs/heads/x y"));
+        assert_eq!(RefUpdate::parse("a b"), None);
+    }
+}

@@ -1,0 +1,153 @@
+//! The server's side of git's hooks: may this push move the branch, and what
+//! became of it.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use tidegate_git::{ObjectId, Quarantine};
+use tidegate_model::ResourceVersion;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+
+use super::ReposError;
+use super::hook::{Hook, HookAnswer, HookCall, RefUpdate};
+use super::hosting::{Hosted, Hosting};
+use super::id::RepositoryId;
+use super::projector::{CaughtUp, Projector, ProjectorError, chain};
+
+/// About 20,000 refs in one push.
+const CALL_BYTES_MAX: u64 = 4 << 20;
+
+#[derive(Clone)]
+pub struct HookServer {
+    hosting: Arc<Hosting>,
+    projector: Arc<Projector>,
+    listener: Arc<UnixListener>,
+}
+
+impl HookServer {
+    /// In the data directory, which nobody else may enter.
+    pub fn listen(path: &Path, hosting: Arc<Hosting>, projector: Arc<Projector>) -> Result<Self, ReposError> {
+        // Left by a server that was killed; the store's lock says it is gone.
+        let _ = std::fs::remove_file(path);
+        let bound = UnixListener::bind(path);
+        let listener = bound.map_err(|source| ReposError::Socket { path: path.to_owned(), source })?;
+        Ok(Self { hosting, projector, listener: Arc::new(listener) })
+    }
+
+    /// As many at once as there are pushes, which are limited.
+    pub async fn run(self) {
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    let server = self.clone();
+                    tokio::spawn(async move { server.answer(stream).await });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "failed to accept a hook's connection");
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+
+    async fn answer(&self, mut stream: UnixStream) {
+        let answered = async {
+            let call = read_call(&mut stream).await?;
+            let answer = self.decide(&call).await.unwrap_or_else(|error| {
+                let reason = chain(&error);
+                tracing::error!(repository = call.repository, hook = call.hook.name(), reason, "a hook failed");
+                refused(vec![format!("the server failed, nothing was decided: {reason}")])
+            });
+            stream.write_all(&serde_json::to_vec(&answer)?).await
+        };
+        if let Err(error) = answered.await {
+            tracing::warn!(%error, "failed to answer a hook");
+        }
+    }
+
+    async fn decide(&self, call: &HookCall) -> Result<HookAnswer, ProjectorError> {
+        let id = RepositoryId::parse(&call.repository);
+        let hosted = match &id {
+            Some(id) => self.hosting.find(id).await?,
+            None => None,
+        };
+        let Some(hosted) = hosted else {
+            return Ok(refused(vec![format!("there is no repository {}", call.repository)]));
+        };
+        let branch = format!("refs/heads/{}", hosted.branch);
+        match (call.hook, call.updates.iter().find(|update| update.name == branch)) {
+            (Hook::PreReceive, None) => Ok(accepted(Vec::new())),
+            (Hook::PreReceive, Some(update)) => self.check(&hosted, call, update).await,
+            (Hook::PostReceive, None) => Ok(accepted(vec![format!("stored; only {} is projected", hosted.branch)])),
+            (Hook::PostReceive, Some(_)) => Ok(tell(self.projector.catch_up(&hosted).await?)),
+        }
+    }
+
+    async fn check(&self, hosted: &Hosted, call: &HookCall, update: &RefUpdate) -> Result<HookAnswer, ProjectorError> {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default().into();
+        let git = match &call.object_directory {
+            Some(_) => hosted.git.with_quarantine(Quarantine {
+                object_directory: text(&call.object_directory),
+                alternates: text(&call.alternates),
+            }),
+            None => hosted.git.clone(),
+        };
+        let (old, new) = (ObjectId::parse(&update.old), ObjectId::parse(&update.new));
+        if !hosted.allow_force {
+            let keeps_history = match (&old, &new) {
+                (None, _) => true,
+                (Some(_), None) => false,
+                (Some(old), Some(new)) => git.is_ancestor(old, new).await?,
+            };
+            if !keeps_history {
+                return Ok(refused(vec![rewritten(&hosted.branch, new.is_none())]));
+            }
+        }
+        let problems = self.projector.check(hosted, &git, new.as_ref()).await?;
+        Ok(if problems.is_empty() { accepted(Vec::new()) } else { refused(problems) })
+    }
+}
+
+async fn read_call(stream: &mut UnixStream) -> io::Result<HookCall> {
+    let mut bytes = Vec::new();
+    stream.take(CALL_BYTES_MAX).read_to_end(&mut bytes).await?;
+    Ok(serde_json::from_slice(&bytes)?)
+}
+
+fn rewritten(branch: &str, is_deleted: bool) -> String {
+    let what = if is_deleted { "would be deleted" } else { "would lose commits" };
+    format!(
+        "{branch} is projected and {what}: push a commit that undoes the change, or set spec.allowForce on the Repository"
+    )
+}
+
+fn accepted(lines: Vec<String>) -> HookAnswer {
+    HookAnswer { accepted: true, lines }
+}
+
+fn refused(mut lines: Vec<String>) -> HookAnswer {
+    lines.push("refused: nothing has changed".into());
+    HookAnswer { accepted: false, lines }
+}
+
+fn tell(outcome: CaughtUp) -> HookAnswer {
+    match outcome {
+        CaughtUp::Applied(applied, warnings) => {
+            let mut lines: Vec<String> = warnings.iter().map(|warning| format!("warning: {warning}")).collect();
+            lines.push(summary(applied.created, applied.updated, applied.deleted, applied.version));
+            accepted(lines)
+        }
+        CaughtUp::Already(version) => accepted(vec![summary(0, 0, 0, version)]),
+        CaughtUp::Refused(mut lines) => {
+            lines
+                .push("stored, but not in force: another change came first; push a commit that mends the above".into());
+            HookAnswer { accepted: false, lines }
+        }
+    }
+}
+
+fn summary(created: usize, updated: usize, deleted: usize, version: ResourceVersion) -> String {
+    format!("+{created} ~{updated} -{deleted} objects, resourceVersion {version}")
+}

@@ -1,0 +1,121 @@
+//! Where hosted repositories are, and what their objects say of them.
+//!
+//! A repository is there as soon as its `Repository` object is: its directory
+//! is made when somebody first asks for it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tidegate_admission::Rules;
+use tidegate_git::{GitError, Program, Repository};
+use tidegate_model::Object;
+use tidegate_store::{Selection, StoreError};
+use tokio::sync::Mutex;
+
+use super::id::RepositoryId;
+use crate::api::Api;
+
+/// The folder of all repositories in the data directory.
+const FOLDER: &str = "repos";
+const BRANCH_DEFAULT: &str = "main";
+
+#[derive(Debug, thiserror::Error)]
+pub enum HostingError {
+    #[error("failed to create or find {}", path.display())]
+    Folder { path: PathBuf, source: io::Error },
+    #[error("failed to read the Repository object")]
+    Store(#[from] StoreError),
+    #[error("failed to create the repository")]
+    Git(#[from] GitError),
+}
+
+/// A repository that exists, as its object describes it now.
+#[derive(Clone, Debug)]
+pub struct Hosted {
+    pub id: RepositoryId,
+    pub git: Repository,
+    pub rules: Rules,
+    /// The branch that is projected.
+    pub branch: String,
+    /// The folder of it that is projected; empty for all.
+    pub path: String,
+    pub allow_force: bool,
+}
+
+pub struct Hosting {
+    api: Api,
+    folder: PathBuf,
+    program: Program,
+    /// Held while a directory is made: two first requests make one.
+    making: Mutex<()>,
+}
+
+impl Hosting {
+    pub fn open(api: Api, data_dir: &Path, program: Program) -> Result<Self, HostingError> {
+        let folder = data_dir.join(FOLDER);
+        create_folder(&folder)?;
+        Ok(Self { api, folder, program, making: Mutex::new(()) })
+    }
+
+    /// Every hosted repository that the store knows of.
+    pub fn list(&self) -> Result<Vec<RepositoryId>, StoreError> {
+        let mut ids = vec![RepositoryId::control()];
+        for stored in self.api.store().view().scan(&Selection::all(RepositoryId::resource()), None) {
+            let key = stored?.key;
+            ids.extend(RepositoryId::new(key.namespace.as_deref().unwrap_or_default(), &key.name));
+        }
+        ids.sort();
+        ids.dedup();
+        Ok(ids)
+    }
+
+    /// `None` if there is no such repository, or it is hosted elsewhere.
+    pub async fn find(&self, id: &RepositoryId) -> Result<Option<Hosted>, HostingError> {
+        let stored = self.api.store().view().get(&id.key())?;
+        let object = stored.and_then(|stored| Object::from_json(&stored.json));
+        let is_control = *id == RepositoryId::control();
+        let is_remote = object.as_ref().and_then(Object::spec).is_some_and(|spec| spec.get("remote").is_some());
+        if is_remote || (object.is_none() && !is_control) {
+            return Ok(None);
+        }
+        let hosted = self.describe(id, object.as_ref());
+        self.make(&hosted).await?;
+        Ok(Some(hosted))
+    }
+
+    fn describe(&self, id: &RepositoryId, object: Option<&Object>) -> Hosted {
+        let spec = object.and_then(Object::spec).unwrap_or(&Value::Null);
+        let text = |field: &str| spec[field].as_str().unwrap_or_default();
+        // Whatever its object says: who breaks it must be able to mend it.
+        let own = object.filter(|_| *id != RepositoryId::control()).map(Rules::of_repository);
+        let dir = self.folder.join(&*id.namespace).join(format!("{}.git", id.name));
+        Hosted {
+            id: id.clone(),
+            git: Repository::new(self.program.clone(), dir),
+            rules: own.unwrap_or_else(|| Rules::unrestricted(&id.namespace, &id.name)),
+            branch: if text("branch").is_empty() { BRANCH_DEFAULT.into() } else { text("branch").into() },
+            path: text("path").trim_end_matches('/').into(),
+            allow_force: spec["allowForce"].as_bool().unwrap_or(false),
+        }
+    }
+
+    async fn make(&self, hosted: &Hosted) -> Result<(), HostingError> {
+        let _making = self.making.lock().await;
+        let dir = hosted.git.dir();
+        // Git writes HEAD last but for its configuration; both make it whole.
+        if dir.join("HEAD").exists() && dir.join("config").exists() {
+            return Ok(());
+        }
+        if let Some(parent) = dir.parent() {
+            create_folder(parent)?;
+        }
+        hosted.git.init(&hosted.branch).await?;
+        tracing::info!(repository = %hosted.id, "created the repository");
+        Ok(())
+    }
+}
+
+fn create_folder(path: &Path) -> Result<(), HostingError> {
+    std::fs::create_dir_all(path).map_err(|source| HostingError::Folder { path: path.to_owned(), source })
+}

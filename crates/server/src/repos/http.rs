@@ -1,0 +1,246 @@
+//! Git's smart protocol over HTTP, at `/git/<namespace>/<name>.git`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use serde::Deserialize;
+use tidegate_git::{PackRequest, Service};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::Repos;
+use super::hosting::Hosted;
+use super::id::RepositoryId;
+use super::pack::{self, Encoding, PACK_BYTES_MAX, PACK_TIME_MAX};
+use super::projector::chain;
+use crate::http::{HttpError, Limits};
+use crate::identity::{Attributes, Identities, Session, Verb, basic_or_bearer_token};
+
+/// Each is a git process of some 10 MiB, and its children.
+const CONVERSATIONS_MAX: usize = 64;
+const CONVERSATION_WAIT_MAX: Duration = Duration::from_secs(30);
+/// `version=2:…`: longer is not a client of git.
+const PROTOCOL_BYTES_MAX: usize = 64;
+
+/// For these routes: a push is larger and takes longer than any other request.
+pub fn limits(limits: Limits) -> Limits {
+    let body_bytes_max = usize::try_from(PACK_BYTES_MAX).unwrap_or(usize::MAX);
+    Limits { body_bytes_max, body_read_timeout: PACK_TIME_MAX, ..limits }
+}
+
+#[derive(Clone)]
+struct Front {
+    repos: Arc<Repos>,
+    identities: Arc<Identities>,
+    conversations: Arc<Semaphore>,
+}
+
+pub fn routes(repos: Arc<Repos>, identities: Arc<Identities>) -> Router {
+    let conversations = Arc::new(Semaphore::new(CONVERSATIONS_MAX));
+    Router::new()
+        .route("/git/{namespace}/{repository}/info/refs", get(info_refs))
+        .route("/git/{namespace}/{repository}/git-upload-pack", post(upload_pack))
+        .route("/git/{namespace}/{repository}/git-receive-pack", post(receive_pack))
+        .with_state(Front { repos, identities, conversations })
+}
+
+type Names = Path<(String, String)>;
+
+#[derive(Deserialize)]
+struct RefsQuery {
+    service: Option<String>,
+}
+
+async fn info_refs(
+    State(front): State<Front>,
+    names: Names,
+    Query(query): Query<RefsQuery>,
+    headers: HeaderMap,
+) -> Response {
+    let service = query.service.as_deref().and_then(Service::parse);
+    let Some(service) = service else {
+        let message = "the dumb protocol is not spoken here: use git 1.6.6 or newer";
+        return plain(HttpError::new(StatusCode::FORBIDDEN, "FORBIDDEN", message));
+    };
+    front.answer(names, service, &headers, None).await
+}
+
+async fn upload_pack(State(front): State<Front>, names: Names, headers: HeaderMap, body: Body) -> Response {
+    front.answer(names, Service::UploadPack, &headers, Some(body)).await
+}
+
+async fn receive_pack(State(front): State<Front>, names: Names, headers: HeaderMap, body: Body) -> Response {
+    front.answer(names, Service::ReceivePack, &headers, Some(body)).await
+}
+
+impl Front {
+    /// Without a body, it is the first request of a conversation.
+    async fn answer(&self, names: Names, service: Service, headers: &HeaderMap, body: Option<Body>) -> Response {
+        self.converse(names, service, headers, body).await.unwrap_or_else(plain)
+    }
+
+    async fn converse(
+        &self,
+        Path((namespace, name)): Names,
+        service: Service,
+        headers: &HeaderMap,
+        body: Option<Body>,
+    ) -> Result<Response, HttpError> {
+        let session = self.session(headers)?;
+        let id = name.strip_suffix(".git").and_then(|name| RepositoryId::new(&namespace, name));
+        let id = id.ok_or_else(|| not_found(&format!("{namespace}/{name}")))?;
+        // Before anything is read: nobody learns what there is by asking.
+        self.authorize(&session, service, &id)?;
+        let found = self.repos.hosting.find(&id).await.map_err(|error| failed(&id, &error))?;
+        let hosted = found.ok_or_else(|| not_found(&id.to_string()))?;
+        let permit = self.permit().await?;
+        let encoding = encoding(headers)?;
+        let advertise = body.is_none();
+        let protocol = protocol(service, headers);
+        let prefix = if advertise && protocol.as_deref().is_none_or(|text| !text.contains("version=2")) {
+            announcement(service)
+        } else {
+            Bytes::new()
+        };
+        let pack = hosted.git.serve(self.request(&hosted, service, advertise, protocol));
+        let pack = pack.map_err(|error| failed(&id, &error))?;
+        let after = self.after(service, advertise, id, permit);
+        let output = pack::converse(pack, service, body.unwrap_or_default(), encoding, after);
+        let output = stream::iter([Ok(prefix)]).chain(pack::as_stream(output));
+        let kind = if advertise { "advertisement" } else { "result" };
+        let media_type = format!("application/x-{}-{kind}", service.name());
+        Ok(([(header::CONTENT_TYPE, media_type)], Body::from_stream(output)).into_response())
+    }
+
+    fn session(&self, headers: &HeaderMap) -> Result<Session, HttpError> {
+        let header = headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap_or_default());
+        let token = basic_or_bearer_token(header)?;
+        Ok(self.identities.authenticate(&token)?)
+    }
+
+    fn authorize(&self, session: &Session, service: Service, id: &RepositoryId) -> Result<(), HttpError> {
+        let verb = match service {
+            Service::UploadPack => Verb::Fetch,
+            Service::ReceivePack => Verb::Push,
+        };
+        let asked = Attributes::new(verb, &RepositoryId::resource()).namespace(Some(&id.namespace)).name(&id.name);
+        Ok(self.identities.authorize(session, &asked)?)
+    }
+
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, HttpError> {
+        let permit = tokio::time::timeout(CONVERSATION_WAIT_MAX, self.conversations.clone().acquire_owned()).await;
+        permit.ok().and_then(Result::ok).ok_or_else(|| {
+            HttpError::unavailable(format!("{CONVERSATIONS_MAX} git requests are under way already: try again"))
+        })
+    }
+
+    fn request(&self, hosted: &Hosted, service: Service, advertise: bool, protocol: Option<String>) -> PackRequest {
+        PackRequest {
+            service,
+            advertise,
+            protocol,
+            input_bytes_max: PACK_BYTES_MAX,
+            settings: vec![self.repos.hooks.setting()],
+            environment: self.repos.hooks.environment(&hosted.id),
+        }
+    }
+
+    /// Whatever became of a push and its pusher: the head is in force.
+    fn after(
+        &self,
+        service: Service,
+        advertise: bool,
+        id: RepositoryId,
+        permit: OwnedSemaphorePermit,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let (hosting, projector) = (self.repos.hosting.clone(), self.repos.projector.clone());
+        async move {
+            if service == Service::ReceivePack && !advertise {
+                projector.catch_up_or_report(&hosting, &id).await;
+            }
+            drop(permit);
+        }
+    }
+}
+
+/// Only a fetch has a second version of the protocol.
+fn protocol(service: Service, headers: &HeaderMap) -> Option<String> {
+    let text = headers.get("git-protocol")?.to_str().ok()?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"=:._-".contains(&byte);
+    let is_good = text.len() <= PROTOCOL_BYTES_MAX && text.bytes().all(is_plain);
+    (service == Service::UploadPack && is_good).then(|| text.to_owned())
+}
+
+fn encoding(headers: &HeaderMap) -> Result<Encoding, HttpError> {
+    match headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes) {
+        None | Some(b"identity") => Ok(Encoding::Plain),
+        Some(b"gzip" | b"x-gzip") => Ok(Encoding::Gzip),
+        Some(_) => {
+            let message = "the body's Content-Encoding is not known: send it plain or as gzip";
+            Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "BAD_REQUEST", message))
+        }
+    }
+}
+
+/// Git's first line, in its own framing: four hex digits of length, and the
+/// end of a section.
+fn announcement(service: Service) -> Bytes {
+    let line = format!("# service={}\n", service.name());
+    format!("{:04x}{line}0000", line.len() + 4).into()
+}
+
+fn not_found(shown: &str) -> HttpError {
+    let shown: String = shown.chars().take(100).collect();
+    let message = format!(
+        "there is no hosted repository {shown}: clone /git/<namespace>/<name>.git, and define a Repository object first"
+    );
+    HttpError::new(StatusCode::NOT_FOUND, "NOT_FOUND", message)
+}
+
+fn failed(id: &RepositoryId, error: &dyn std::error::Error) -> HttpError {
+    tracing::error!(repository = %id, reason = chain(error), "failed to serve the repository");
+    HttpError::unavailable("the repository cannot be served at present: the server's log has the reason")
+}
+
+/// Git shows plain text to its user; of anything else it shows the number.
+fn plain(error: HttpError) -> Response {
+    let challenge =
+        (error.status == StatusCode::UNAUTHORIZED).then(|| HeaderValue::from_static("Basic realm=\"tidegate\""));
+    let mut response = error.into_plain_response();
+    if let Some(challenge) = challenge {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_announcement_counts_itself() {
+        assert_eq!(announcement(Service::UploadPack), "001e# service=git-upload-pack\n0000");
+        assert_eq!(announcement(Service::ReceivePack), "001f# service=git-receive-pack\n0000");
+    }
+
+    #[test]
+    fn protocols() {
+        for (service, header, expected) in [
+            (Service::UploadPack, "version=2", Some("version=2")),
+            (Service::ReceivePack, "version=2", None),
+            (Service::UploadPack, "version=2 && true", None),
+            (Service::UploadPack, &"a".repeat(65), None),
+        ] {
+            let headers = HeaderMap::from_iter([("git-protocol".parse().unwrap(), header.parse().unwrap())]);
+            assert_eq!(protocol(service, &headers).as_deref(), expected, "{header}");
+        }
+        assert_eq!(protocol(Service::UploadPack, &HeaderMap::new()), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! Hosted Git repositories: where they are, who may reach them, and how a push
+//! becomes objects.
+//!
+//! Invariants: what a push changes is admitted before its ref moves, and is in
+//! force when the push returns; whatever happens in between, the next look at
+//! the repository ([`Projector::catch_up`]) does the same work once more.
+
+mod change;
+mod gunzip;
+mod hook;
+mod hook_server;
+mod hosting;
+mod http;
+mod id;
+mod mark;
+mod pack;
+mod projector;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tidegate_git::{GitError, Program};
+use tokio::task::JoinHandle;
+
+use crate::api::Api;
+pub use hook::{Hook, HookAnswer, HookCall, REPOSITORY_VARIABLE, RefUpdate, SOCKET_VARIABLE};
+use hook_server::HookServer;
+use hosting::Hosting;
+pub use hosting::HostingError;
+pub use http::{limits, routes};
+pub use id::RepositoryId;
+pub use projector::Projector;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub git: PathBuf,
+    /// The `PATH` of git and its hooks.
+    pub search_path: OsString,
+    /// Whose `hook` command git's hooks call: this very program.
+    pub hook_program: PathBuf,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ReposError {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    Hosting(#[from] HostingError),
+    #[error("failed to listen for git's hooks at {}: its path must be shorter than 100 characters, see --data-dir", path.display())]
+    Socket { path: PathBuf, source: std::io::Error },
+    #[error("failed to write git's hooks to {}", path.display())]
+    Hooks { path: PathBuf, source: std::io::Error },
+}
+
+/// The repositories of one server, until it is dropped.
+pub struct Repos {
+    hosting: Arc<Hosting>,
+    projector: Arc<Projector>,
+    hooks: hook::Hooks,
+    hook_task: JoinHandle<()>,
+}
+
+impl Repos {
+    /// When it returns, every repository is projected, or the projector's
+    /// health says which is not and why.
+    pub async fn start(api: &Api, data_dir: &Path, options: Options) -> Result<Self, ReposError> {
+        let Options { git, search_path, hook_program } = options;
+        // Git runs elsewhere, so it needs whole paths.
+        let whole = data_dir.canonicalize();
+        let data_dir = whole.map_err(|source| HostingError::Folder { path: data_dir.to_owned(), source })?;
+        let program = Program { git, search_path, home: data_dir.clone() };
+        program.check().await?;
+        let hosting = Arc::new(Hosting::open(api.clone(), &data_dir, program)?);
+        let projector = Arc::new(Projector::new(api.clone()));
+        let hooks = hook::Hooks::install(&data_dir, &hook_program)?;
+        let server = HookServer::listen(hooks.socket(), hosting.clone(), projector.clone())?;
+        let hook_task = tokio::spawn(server.run());
+        for id in hosting.list().map_err(HostingError::Store)? {
+            projector.catch_up_or_report(&hosting, &id).await;
+        }
+        Ok(Self { hosting, projector, hooks, hook_task })
+    }
+
+    pub fn projector(&self) -> &Arc<Projector> {
+        &self.projector
+    }
+}
+
+impl Drop for Repos {
+    fn drop(&mut self) {
+        self.hook_task.abort();
+    }
+}

@@ -1,0 +1,102 @@
+//! What a push is refused for; nothing moves then.
+
+use super::super::process::said;
+use super::{CRD, Hosted, Tree, git, widget};
+
+/// After `break_it`, the push says all of `expected`, and neither the branch
+/// nor an object has changed.
+fn check(hosted: &Hosted, break_it: impl FnOnce(&Tree), expected: &[&str]) {
+    let branch = || said(&mut git(&hosted.bare(), &["rev-parse", "main"])).good();
+    let objects = || hosted.site.say("get widgets -A -o json").good();
+    let (head, before) = (hosted.tree.head(), (branch(), objects()));
+    break_it(&hosted.tree);
+    let told = hosted.tree.refused();
+    for text in expected {
+        assert!(told.contains(text), "no {text:?} in {told}");
+    }
+    assert_eq!((branch(), objects()), before);
+    hosted.tree.git(&["reset", "-q", "--hard", &head]).good();
+}
+
+fn with_a_widget() -> Hosted {
+    let hosted = Hosted::start();
+    hosted.tree.write("crd.yaml", CRD).write("a.yaml", &widget("a", 1)).commit().pushed();
+    hosted
+}
+
+/// Files, and what is said of them.
+type Case<'c> = (&'c [(&'c str, String)], &'c [&'c str]);
+
+#[test]
+fn contents() {
+    let hosted = with_a_widget();
+    let cases: [Case<'_>; 6] = [
+        (&[("a.yaml", widget("a", 101))], &["remote: a.yaml:5: spec.size: ", "remote: refused: nothing has changed"]),
+        (&[("b.yaml", "a: [".into())], &["remote: b.yaml:"]),
+        (&[("b.yaml", widget("a", 1))], &["b.yaml:3: metadata.name", "a.yaml"]),
+        (&[("b.yaml", widget("x", 1)), ("c.yaml", widget("x", 2))], &["c.yaml:3", "already defined at b.yaml:1"]),
+        (&[("b.yaml", widget("b", 1).replace("Widget", "Gadget"))], &["b.yaml:2: kind: there is no kind Gadget"]),
+        (&[("b.yaml", format!("# {}", "x".repeat(4 << 20)))], &["b.yaml: ", "are more than the", "split the file"]),
+    ];
+    for (files, expected) in cases {
+        check(
+            &hosted,
+            |tree| {
+                for (path, text) in files {
+                    tree.write(path, text);
+                }
+                tree.commit();
+            },
+            expected,
+        );
+    }
+}
+
+#[test]
+fn entries_that_are_no_files_of_text() {
+    let hosted = with_a_widget();
+    let blob = hosted.tree.git(&["rev-parse", "HEAD:a.yaml"]).good().trim().to_owned();
+    let commit = hosted.tree.head();
+    let cases: [(&str, &str, &[u8], &str); 3] = [
+        ("120000", &blob, b"link.yaml", "link.yaml: is a symbolic link"),
+        ("160000", &commit, b"module", "module: is a submodule"),
+        ("100644", &blob, b"na\xffme.yaml", "its name is not UTF-8"),
+    ];
+    for (mode, id, path, expected) in cases {
+        check(&hosted, |tree| tree.entry(mode, id, path), &[expected]);
+    }
+}
+
+#[test]
+fn the_first_fifty_problems_and_a_count() {
+    let hosted = with_a_widget();
+    let write_many = |tree: &Tree| {
+        for index in 0..60 {
+            tree.write(&format!("w{index:02}.yaml"), &widget(&format!("w{index}"), 101));
+        }
+        tree.commit();
+    };
+    check(&hosted, write_many, &["w49.yaml:5: spec.size", "and 10 more problems"]);
+}
+
+#[test]
+fn lost_history() {
+    let hosted = with_a_widget();
+    let first = hosted.tree.head();
+    hosted.tree.write("a.yaml", &widget("a", 2)).commit().pushed();
+    let second = hosted.tree.head();
+    hosted.tree.git(&["reset", "-q", "--hard", &first]).good();
+    let ordinary = hosted.tree.push(&[]);
+    assert!(ordinary.code == Some(1) && ordinary.err.contains("non-fast-forward"), "{}", ordinary.err);
+    for args in [&["--force"][..], &["--force", "--delete"]] {
+        let said = if args.len() == 1 { hosted.tree.push(args) } else { hosted.tree.git(&["push", "origin", ":main"]) };
+        assert_eq!(said.code, Some(1), "{}", said.err);
+        assert!(
+            said.err.contains("main is projected and would") && said.err.contains("spec.allowForce"),
+            "{}",
+            said.err
+        );
+    }
+    assert_eq!(said(&mut git(&hosted.bare(), &["rev-parse", "main"])).good().trim(), second);
+    assert_eq!(hosted.field("widget a", "/spec/size"), "2");
+}

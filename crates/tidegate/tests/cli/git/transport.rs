@@ -1,0 +1,100 @@
+//! Who may reach a repository, and by which of git's ways.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use super::super::process::said;
+use super::{CONTROL, CRD, Hosted, admin, git, url, widget};
+
+#[test]
+fn tokens_and_permissions() {
+    let hosted = Hosted::start();
+    let site = &hosted.site;
+    let robot = site.say("token create --service-account default/robot").good();
+    let ask = |repository: &str, token: &str| {
+        let said = said(&mut git(&site.path(""), &["ls-remote", &url(site, repository, token)]));
+        (said.code, said.err)
+    };
+    assert_eq!(ask(CONTROL, &admin(site)).0, Some(0));
+    let (code, told) = ask(CONTROL, "nonsense");
+    assert!(code == Some(128) && told.contains("Authentication failed"), "{told}");
+    let (code, told) = ask(CONTROL, robot.trim());
+    assert!(code == Some(128) && told.contains("403") && told.contains("may not fetch"), "{told}");
+    // Who may not look is not told whether there is anything.
+    let (_, told) = ask("system/nothing", robot.trim());
+    assert!(told.contains("403") && told.contains("may not fetch"), "{told}");
+    let (_, told) = ask("system/nothing", &admin(site));
+    assert!(told.contains("there is no hosted repository system/nothing"), "{told}");
+
+    let reader = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: fetch, namespace: system}\n\
+                  rules:\n- {apiGroups: [tidegate.dev], resources: [repositories], verbs: [fetch]}\n---\n\
+                  apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: fetch, namespace: system}\n\
+                  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: fetch}\n\
+                  subjects:\n- {kind: ServiceAccount, name: robot, namespace: default}\n";
+    hosted.tree.write("fetch.yaml", reader).commit().pushed();
+    assert_eq!(ask(CONTROL, robot.trim()).0, Some(0), "a role is in force when its push returns");
+    let push = hosted.tree.git(&["push", &url(site, CONTROL, robot.trim()), "HEAD:other"]);
+    assert!(push.err.contains("403") && push.err.contains("may not push"), "{}", push.err);
+}
+
+#[test]
+fn a_challenge_for_git_and_a_header_for_everybody_else() {
+    let hosted = Hosted::start();
+    let get = |headers: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", hosted.site.port)).unwrap();
+        let path = "/git/system/control.git/info/refs?service=git-upload-pack";
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let anonymous = get("");
+    assert!(anonymous.starts_with("HTTP/1.1 401") && anonymous.contains("www-authenticate: Basic"), "{anonymous}");
+    let bearer = get(&format!("authorization: Bearer {}\r\n", admin(&hosted.site)));
+    assert!(bearer.contains("001e# service=git-upload-pack"), "{bearer}");
+    let second = get(&format!("authorization: Bearer {}\r\ngit-protocol: version=2\r\n", admin(&hosted.site)));
+    assert!(second.contains("000eversion 2"), "{second}");
+}
+
+#[test]
+fn shallow_and_partial_clones() {
+    let hosted = Hosted::start();
+    hosted.tree.write("crd.yaml", CRD).commit();
+    for size in 1..4 {
+        hosted.tree.write("a.yaml", &widget("a", size)).commit();
+    }
+    hosted.tree.pushed();
+    let source = url(&hosted.site, CONTROL, &admin(&hosted.site));
+    let clone = |args: &[&str], name: &str| {
+        said(&mut git(&hosted.site.path(""), &[&["clone", "-q"], args, &[&source, name]].concat())).good();
+        hosted.site.path(name)
+    };
+    let shallow = clone(&["--depth", "1"], "shallow");
+    assert_eq!(said(&mut git(&shallow, &["rev-list", "--count", "HEAD"])).good(), "1\n");
+    said(&mut git(&shallow, &["fetch", "-q", "--unshallow"])).good();
+    assert_eq!(said(&mut git(&shallow, &["rev-list", "--count", "HEAD"])).good(), "4\n");
+
+    let partial = clone(&["--filter=blob:none", "--no-checkout"], "partial");
+    let missing = said(&mut git(&partial, &["rev-list", "--objects", "--missing=print", "HEAD"])).good();
+    assert!(missing.lines().any(|line| line.starts_with('?')), "{missing}");
+    said(&mut git(&partial, &["checkout", "-q", "main"])).good();
+    assert!(fs::read_to_string(partial.join("a.yaml")).unwrap().contains("size: 3"));
+}
+
+/// Git packs long requests with gzip: many refs that it has already.
+#[test]
+fn a_fetch_with_a_long_list_of_what_it_has() {
+    let hosted = Hosted::start();
+    for index in 0..60 {
+        hosted.tree.write("note.txt", &index.to_string()).commit();
+    }
+    hosted.tree.pushed();
+    let other = super::Tree::clone(&hosted.site, CONTROL, "other");
+    for index in 0..60 {
+        other.write("mine.txt", &index.to_string()).commit();
+    }
+    hosted.tree.write("note.txt", "the last").commit().pushed();
+    other.git(&["pull", "-q", "--rebase", "origin", "main"]).good();
+    assert!(fs::read_to_string(other.dir.join("note.txt")).unwrap().contains("the last"));
+}
