@@ -88,6 +88,8 @@ pub async fn start(options: Options) -> Result<Server, StartError> {
     let checks = Arc::new(Checks::default());
     let checked = store.clone();
     checks.register("store", move || checked.health());
+    let checked = graphql.clone();
+    checks.register("schema", move || checked.health());
     let projector = repos.projector().clone();
     checks.register("repositories", move || projector.health());
     metrics.register_store(store.clone());

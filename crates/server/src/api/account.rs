@@ -38,6 +38,11 @@ impl Api {
         token_id: &str,
     ) -> Result<(), ApiError> {
         self.authorize(session, &token_attributes(Verb::Delete, namespace, account))?;
+        if uuid::Uuid::try_parse(token_id).is_err() {
+            let message =
+                "`tokenId` is not the id of a token: `createToken` returned it, and `whoami` shows it as `tokenId`";
+            return Err(ApiError::bad_request(message));
+        }
         let mut outcome = Ok(());
         for _ in 0..REVOKE_ATTEMPTS_MAX {
             outcome = self.try_revoke(namespace, account, token_id).await;

@@ -8,6 +8,19 @@ use tidegate_model::kinds::{Kind, KindSet, KindVersion, Scope};
 
 use super::error::ApiError;
 
+/// Nothing that is admitted has a longer name; Kubernetes has the same limit.
+const NAME_BYTES_MAX: usize = 253;
+
+pub fn check_length(what: &str, value: Option<&str>) -> Result<(), ApiError> {
+    match value {
+        Some(value) if value.len() > NAME_BYTES_MAX => Err(ApiError::bad_request(format!(
+            "`{what}` has {} bytes: a name has at most {NAME_BYTES_MAX}",
+            value.len()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct KindRef {
     pub kind: Arc<Kind>,
@@ -34,6 +47,8 @@ impl KindRef {
 
     pub fn key(&self, namespace: Option<&str>, name: &str) -> Result<ObjectKey, ApiError> {
         let kind = &self.kind.kind;
+        check_length("name", Some(name))?;
+        check_length("namespace", namespace)?;
         match (self.kind.scope, namespace) {
             (Scope::Namespaced, None) => {
                 Err(ApiError::bad_request(format!("`{kind}` is namespaced: pass `namespace`")))

@@ -7,7 +7,7 @@ use tidegate_model::{FieldSelector, LabelSelector, ResourceVersion, SelectableFi
 use tidegate_store::{ContinueToken, ListRequest, Selection};
 
 use super::error::{ApiError, Code};
-use super::kind_ref::KindRef;
+use super::kind_ref::{KindRef, check_length};
 use super::{Api, Item};
 use crate::identity::{Attributes, Session, Verb};
 
@@ -104,6 +104,8 @@ pub(super) fn selection(
     selection.labels = labels;
     selection.namespace = namespace.map(Into::into);
     narrow(&mut selection, fields)?;
+    check_length("namespace", selection.namespace.as_deref())?;
+    check_length("metadata.name", selection.name.as_deref())?;
     Ok(selection)
 }
 

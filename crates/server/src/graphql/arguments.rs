@@ -8,7 +8,11 @@ use async_graphql::Value as AstValue;
 use async_graphql::parser::types::{Field, OperationDefinition};
 use serde_json::{Map, Value};
 
+use super::explain::{GIT_OWNED, git_owned};
 use crate::api::error::ApiError;
+
+/// A GraphQL `Int` has 32 bits.
+const COUNT_MAX: u64 = i32::MAX as u64;
 
 /// The variables of one request, defaults filled in.
 pub struct Variables(Map<String, Value>);
@@ -106,6 +110,16 @@ impl Arguments {
         }
     }
 
+    /// A count that GraphQL calls `Int`.
+    pub fn int(&mut self, name: &str) -> Result<Option<u64>, ApiError> {
+        match self.count(name)? {
+            Some(count) if count > COUNT_MAX => {
+                Err(ApiError::bad_request(format!("`{name}` must be at most {COUNT_MAX}")))
+            }
+            count => Ok(count),
+        }
+    }
+
     pub fn texts(&mut self, name: &str) -> Result<Vec<String>, ApiError> {
         let items = match self.0.remove(name) {
             None | Some(Value::Null) => return Ok(Vec::new()),
@@ -119,6 +133,16 @@ impl Arguments {
 
     pub fn json(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name)
+    }
+
+    /// What nobody has asked for is a mistake, also where a variable brought
+    /// it past validation.
+    pub fn finish(self) -> Result<(), ApiError> {
+        match self.0.keys().find(|key| GIT_OWNED.contains(&key.as_str())).or(self.0.keys().next()) {
+            None => Ok(()),
+            Some(key) if GIT_OWNED.contains(&key.as_str()) => Err(git_owned(key)),
+            Some(key) => Err(ApiError::bad_request(format!("`input` has no member `{key}`"))),
+        }
     }
 }
 

@@ -81,7 +81,8 @@ impl Graphql {
             }
             let Some(field) = ready.state.types.root(root, name) else { continue };
             let timer = caller.metrics.start_request(field.operation.as_str());
-            let result = run(&compiler, &call, field, caller).await;
+            let budget = self.limits.answer_bytes_max.saturating_sub(reply.len());
+            let result = run(&compiler, &call, field, caller, budget).await.and_then(|value| within(budget, value));
             timer.finish(result.as_ref().map_or_else(|error| error.code.as_str(), |_| CODE_OK));
             match result {
                 Ok(value) => reply.field(call.response_key, &value),
@@ -103,17 +104,29 @@ fn refuse_all(errors: &[async_graphql::ServerError]) -> Reply {
     refused(errors.into_iter().map(|(error, _)| error).collect(), code)
 }
 
+fn within(budget: usize, value: Vec<u8>) -> Result<Vec<u8>, ApiError> {
+    if value.len() <= budget { Ok(value) } else { Err(answer_too_large()) }
+}
+
+fn answer_too_large() -> ApiError {
+    let message =
+        "the answer would be larger than the limit: ask for fewer objects with `first`, or select fewer fields";
+    ApiError::new(Code::TooLarge, message)
+}
+
+/// `budget`: bytes that are left of the answer.
 async fn run(
     compiler: &Compiler<'_>,
     call: &RootCall<'_>,
     field: &RootField,
     caller: Caller<'_>,
+    budget: usize,
 ) -> Result<Vec<u8>, ApiError> {
     let arguments = Arguments::of(call.field, compiler.variables);
     let selection = compiler.compile_result(call, &field.result);
     match (field.operation, selection) {
         (Operation::Get, Some(selection)) => get(caller, field, arguments, selection),
-        (Operation::List, Some(selection)) => list(caller, field, arguments, selection).await,
+        (Operation::List, Some(selection)) => list(caller, field, arguments, selection, budget).await,
         (Operation::UpdateStatus, Some(selection)) => update_status(caller, field, arguments.input()?, selection).await,
         (Operation::UpdateFinalizers, Some(selection)) => {
             update_finalizers(caller, field, arguments.input()?, selection).await
@@ -164,20 +177,21 @@ async fn list(
     field: &RootField,
     mut arguments: Arguments,
     selection: Selection,
+    budget: usize,
 ) -> Result<Vec<u8>, ApiError> {
     let kind = kind_of(caller.api, field, &mut arguments)?;
     let query = ListQuery {
         namespace: arguments.text("namespace")?,
         label_selector: arguments.text("labelSelector")?,
         field_selector: arguments.text("fieldSelector")?,
-        first: arguments.count("first")?,
+        first: arguments.int("first")?,
         after: arguments.text("after")?,
     };
     let page = caller.api.list(caller.session, &kind, query).await?;
-    Ok(write_page(&kind, &page, &selection))
+    write_page(&kind, &page, &selection, budget)
 }
 
-fn write_page(kind: &KindRef, page: &ListPage, selection: &Selection) -> Vec<u8> {
+fn write_page(kind: &KindRef, page: &ListPage, selection: &Selection, budget: usize) -> Result<Vec<u8>, ApiError> {
     let bytes: usize = page.items.iter().map(|item| item.json.len() + 64).sum();
     let mut out = Vec::with_capacity(if selection.sub("nodes").is_some() { bytes } else { 256 });
     let mut members = Members::open(&mut out);
@@ -185,7 +199,7 @@ fn write_page(kind: &KindRef, page: &ListPage, selection: &Selection) -> Vec<u8>
         let out = members.key(&selected.key);
         match &selected.what {
             What::TypeName => write_text(&selection.type_name, out),
-            What::Object(name, sub) if &**name == "nodes" => write_nodes(kind, &page.items, sub.clone(), out),
+            What::Object(name, sub) if &**name == "nodes" => write_nodes(kind, &page.items, sub.clone(), out, budget)?,
             What::Object(_, sub) => {
                 let info = json!({"hasNextPage": page.end_cursor.is_some(), "endCursor": page.end_cursor});
                 project(sub, &info.to_string(), out);
@@ -198,10 +212,16 @@ fn write_page(kind: &KindRef, page: &ListPage, selection: &Selection) -> Vec<u8>
         }
     }
     members.close();
-    out
+    Ok(out)
 }
 
-fn write_nodes(kind: &KindRef, items: &[Item], selection: Selection, out: &mut Vec<u8>) {
+fn write_nodes(
+    kind: &KindRef,
+    items: &[Item],
+    selection: Selection,
+    out: &mut Vec<u8>,
+    budget: usize,
+) -> Result<(), ApiError> {
     let plan = NodePlan::new(selection);
     out.push(b'[');
     for (at, item) in items.iter().enumerate() {
@@ -209,8 +229,12 @@ fn write_nodes(kind: &KindRef, items: &[Item], selection: Selection, out: &mut V
             out.push(b',');
         }
         plan.write(shown(kind, item), out);
+        if out.len() > budget {
+            return Err(answer_too_large());
+        }
     }
     out.push(b']');
+    Ok(())
 }
 
 async fn update_status(
@@ -226,6 +250,7 @@ async fn update_status(
         resource_version: input.text("resourceVersion")?,
         patch: input.json("status").unwrap_or_default(),
     };
+    input.finish()?;
     let item = caller.api.update_status(caller.session, &kind, write).await?;
     Ok(show(&kind, &item, selection))
 }
@@ -244,6 +269,7 @@ async fn update_finalizers(
         add: input.texts("add")?,
         remove: input.texts("remove")?,
     };
+    input.finish()?;
     let item = caller.api.update_finalizers(caller.session, &kind, write).await?;
     Ok(item.map_or_else(|| b"null".to_vec(), |item| show(&kind, &item, selection)))
 }
@@ -251,6 +277,7 @@ async fn update_finalizers(
 fn create_token(caller: Caller<'_>, mut input: Arguments, selection: &Selection) -> Result<Vec<u8>, ApiError> {
     let ttl = input.count("expiresInSeconds")?.map(Duration::from_secs);
     let (namespace, account) = (input.required_text("namespace")?, input.required_text("serviceAccount")?);
+    input.finish()?;
     let token = caller.api.create_token(caller.session, &namespace, &account, ttl)?;
     let value = json!({"token": token.secret, "id": token.id, "expiresAt": rfc3339(token.expires_at)});
     Ok(project_value(selection, &value))

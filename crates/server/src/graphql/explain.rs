@@ -13,7 +13,7 @@ use crate::api::error::{ApiError, Code};
 use crate::api::missing_precondition;
 
 /// Parts of an object that only Git may write.
-const GIT_OWNED: [&str; 5] = ["spec", "metadata", "labels", "annotations", "object"];
+pub const GIT_OWNED: [&str; 5] = ["spec", "metadata", "labels", "annotations", "object"];
 const WRITES: [&str; 6] = ["create", "update", "patch", "apply", "delete", "replace"];
 
 pub fn explain(document: Option<&ExecutableDocument>, request: &Request) -> Option<ApiError> {
@@ -64,7 +64,7 @@ fn input_members(field: &Field, variables: &Map<String, Value>) -> Option<Vec<St
     }
 }
 
-fn git_owned(part: &str) -> ApiError {
+pub fn git_owned(part: &str) -> ApiError {
     let message = format!(
         "`{part}` is owned by Git: change the object's file and push it; this API writes `status` and finalizers only"
     );

@@ -37,8 +37,8 @@ impl KindTypes<'_> {
         );
         let root = self.version.schema.root();
         def.description = root.description.clone();
-        for (key, node) in root.properties().into_iter().flatten() {
-            if !matches!(&**key, "apiVersion" | "kind" | "metadata") {
+        for (key, node) in legal_first(root) {
+            if !matches!(key, "apiVersion" | "kind" | "metadata") {
                 self.add_field(&mut def, key, node, 1);
             }
         }
@@ -80,7 +80,7 @@ impl KindTypes<'_> {
         let name = self.taken.claim(format!("{parent}{}", names::upper_camel(field)));
         let mut def =
             TypeDef { name: name.as_str().into(), description: node.description.clone(), fields: Default::default() };
-        for (key, child) in node.properties().into_iter().flatten() {
+        for (key, child) in legal_first(node) {
             self.add_field(&mut def, key, child, depth + 1);
         }
         let name = def.name.clone();
@@ -149,4 +149,13 @@ impl KindTypes<'_> {
         }
         name
     }
+}
+
+/// Properties whose names are GraphQL names, then the others: what had its
+/// name first by right keeps it, whatever else is mangled to the same.
+fn legal_first(node: &Node) -> Vec<(&str, &Node)> {
+    let mut properties: Vec<_> =
+        node.properties().into_iter().flatten().map(|(key, child)| (&**key, &**child)).collect();
+    properties.sort_by_key(|(key, _)| names::field_name(key) != *key);
+    properties
 }

@@ -11,6 +11,11 @@ pub struct Limits {
     /// Nesting of the query text itself; guards the parser's stack.
     pub recursion_max: usize,
     pub directives_max: usize,
+    /// The text of a query; values belong into variables.
+    pub query_bytes_max: usize,
+    /// One answer. A selection may repeat a field, so it can be larger than
+    /// the objects that it reads.
+    pub answer_bytes_max: usize,
     /// One POST body, and one WebSocket message.
     pub body_bytes_max: usize,
     /// Objects on one page, also when `first` is absent.
@@ -35,6 +40,8 @@ impl Default for Limits {
             complexity_max: 2_000,
             recursion_max: 64,
             directives_max: 16,
+            query_bytes_max: 256 << 10,
+            answer_bytes_max: 64 << 20,
             body_bytes_max: 4 << 20,
             page_objects_max: 10_000,
             page_bytes_max: 32 << 20,

@@ -5,6 +5,7 @@
 //! stored bytes.
 
 mod arguments;
+mod bounds;
 mod encode;
 mod execute;
 mod explain;
@@ -27,7 +28,7 @@ pub mod limits;
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 
 use crate::api::KindsInForce;
 use frames::FrameIds;
@@ -47,23 +48,33 @@ pub struct Graphql {
     state: ArcSwap<State>,
     limits: Limits,
     frame_ids: Arc<FrameIds>,
+    /// Why the schema in force is not that of the kinds in force.
+    problem: ArcSwapOption<String>,
 }
 
 impl Graphql {
     pub fn new(limits: Limits) -> Self {
         let state = State::build(&[], &limits).expect("the fixed types make a schema");
-        Self { state: ArcSwap::from_pointee(state), limits, frame_ids: Arc::default() }
+        Self { state: ArcSwap::from_pointee(state), limits, frame_ids: Arc::default(), problem: ArcSwapOption::empty() }
     }
 
     /// Open subscriptions go on with what they were compiled to; the last good
     /// schema stays if a new one cannot be built.
     pub fn kinds_changed(&self, kinds: &KindsInForce) {
         match State::build(&kinds.order, &self.limits) {
-            Ok(state) => self.state.store(Arc::new(state)),
+            Ok(state) => {
+                self.state.store(Arc::new(state));
+                self.problem.store(None);
+            }
             Err(error) => {
-                tracing::error!(%error, "no GraphQL schema can be built from the kinds in force; the last good one stays")
+                tracing::error!(%error, "no GraphQL schema can be built from the kinds in force; the last good one stays");
+                self.problem.store(Some(Arc::new(format!("the schema is not that of the kinds in force: {error}"))));
             }
         }
+    }
+
+    pub fn health(&self) -> Result<(), String> {
+        self.problem.load().as_ref().map_or(Ok(()), |problem| Err(problem.to_string()))
     }
 
     pub fn sdl(&self) -> String {
@@ -78,6 +89,6 @@ impl State {
     ) -> Result<Self, async_graphql::dynamic::SchemaError> {
         let types = Types::build(kinds);
         let schema = schema::build(&types, limits)?;
-        Ok(Self { types, preparer: Preparer::new(schema, limits.prepared_max) })
+        Ok(Self { types, preparer: Preparer::new(schema, limits) })
     }
 }

@@ -16,7 +16,7 @@ pub fn field_name(json_key: &str) -> String {
     while name.starts_with("__") {
         name.remove(0);
     }
-    name
+    if name == "_" { "field".into() } else { name }
 }
 
 /// `HTTPRoute` → `httpRoute`, `Product` → `product`.

@@ -12,6 +12,8 @@ use async_graphql::parser::types::{
 use async_graphql::{Name, Positioned, Response, ServerError, ServerResult, Variables};
 use serde_json::{Map, Value};
 
+use super::bounds::Bounds;
+use super::limits::Limits;
 use super::types::Root;
 
 /// Longer texts are validated each time: a cache of them could be made large.
@@ -57,11 +59,12 @@ pub struct Preparer {
     schema: Schema,
     cache: Mutex<HashMap<CacheKey, Arc<Prepared>>>,
     cached_max: usize,
+    bounds: Bounds,
 }
 
 impl Preparer {
-    pub fn new(schema: Schema, cached_max: usize) -> Self {
-        Self { schema, cache: Mutex::default(), cached_max }
+    pub fn new(schema: Schema, limits: &Limits) -> Self {
+        Self { schema, cache: Mutex::default(), cached_max: limits.prepared_max, bounds: Bounds::new(limits) }
     }
 
     pub fn sdl(&self) -> String {
@@ -93,6 +96,10 @@ impl Preparer {
     }
 
     async fn validate(&self, request: &Request) -> Outcome {
+        let document = match self.bounds.parse(&request.query) {
+            Ok(document) => document,
+            Err(error) => return Outcome::Refused(vec![error], None),
+        };
         let slot = Slot::default();
         let mut inner = async_graphql::Request::new(&request.query)
             .variables(Variables::from_json(Value::Object(request.variables.clone())))
@@ -100,6 +107,7 @@ impl Preparer {
         if let Some(name) = &request.operation_name {
             inner = inner.operation_name(name);
         }
+        inner.set_parsed_query(document);
         let response = self.schema.execute(inner).await;
         let slot = std::mem::take(&mut *slot.0.lock().expect("no panic under this lock"));
         match slot {

@@ -25,6 +25,11 @@ pub struct ReplyBuilder {
 }
 
 impl ReplyBuilder {
+    /// The bytes so far.
+    pub fn len(&self) -> usize {
+        self.data.len()
+    }
+
     pub fn field(&mut self, key: &str, value: &[u8]) {
         self.data.push(if self.data.is_empty() { b'{' } else { b',' });
         write_text(key, &mut self.data);
@@ -64,8 +69,12 @@ impl ReplyBuilder {
     }
 }
 
+/// A refused request is told its first problems, not thousands of them.
+const ERRORS_MAX: usize = 20;
+
 /// A request that was not executed.
-pub fn refused(errors: Vec<Value>, code: Code) -> Reply {
+pub fn refused(mut errors: Vec<Value>, code: Code) -> Reply {
+    errors.truncate(ERRORS_MAX);
     Reply { body: json!({"errors": errors}).to_string().into_bytes(), code: code.as_str(), executed: false }
 }
 

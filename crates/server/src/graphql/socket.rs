@@ -6,12 +6,14 @@
 //! lets a waiting watcher lag.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use futures_util::stream::{SplitSink, SplitStream};
-use futures_util::{SinkExt, StreamExt};
-use tokio::sync::mpsc;
+use futures_util::{FutureExt, SinkExt, StreamExt};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
@@ -35,8 +37,14 @@ const SILENCE_MAX: Duration = Duration::from_secs(300);
 /// How long a close may take to reach a client that does not read.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Answers to queries that one connection may have under way, unread ones
+/// included: each is as large as the limit of an answer at most.
+const QUERIES_AT_ONCE_MAX: usize = 2;
+
 enum Out {
     Frames(Vec<Utf8Bytes>),
+    /// Holds its place until it is written.
+    Answer(Vec<Utf8Bytes>, OwnedSemaphorePermit),
     Close(Closing, String),
 }
 
@@ -45,17 +53,23 @@ pub async fn run(front: Front, socket: WebSocket) {
     let (sink, stream) = socket.split();
     let (outbox, inbox) = mpsc::channel(OUTBOX_BATCHES_MAX);
     let writer = tokio::spawn(write(sink, inbox));
-    let mut connection = Connection { front, outbox, session: None, subscriptions: HashMap::new() };
+    let queries = Arc::new(Semaphore::new(QUERIES_AT_ONCE_MAX));
+    let mut connection = Connection { front, outbox, session: None, subscriptions: HashMap::new(), queries };
     let closing = connection.read(stream).await;
     connection.end(closing).await;
-    // The writer ends with the last sender, or with a client that is gone.
-    let _ = writer.await;
+    // The writer ends with the last sender; one that waits for a client that
+    // does not read is ended.
+    let abort = writer.abort_handle();
+    if tokio::time::timeout(CLOSE_TIMEOUT, writer).await.is_err() {
+        abort.abort();
+    }
 }
 
 async fn write(mut sink: SplitSink<WebSocket, Message>, mut inbox: mpsc::Receiver<Out>) {
     while let Some(out) = inbox.recv().await {
         let result = match out {
             Out::Frames(frames) => write_frames(&mut sink, frames, &mut inbox).await,
+            Out::Answer(frames, _permit) => write_frames(&mut sink, frames, &mut inbox).await,
             Out::Close(closing, reason) => {
                 let frame = CloseFrame { code: closing.code(), reason: reason.into() };
                 let _ = tokio::time::timeout(CLOSE_TIMEOUT, sink.send(Message::Close(Some(frame)))).await;
@@ -85,6 +99,7 @@ struct Connection {
     outbox: mpsc::Sender<Out>,
     session: Option<Session>,
     subscriptions: HashMap<String, AbortHandle>,
+    queries: Arc<Semaphore>,
 }
 
 type Step = Result<(), (Closing, String)>;
@@ -134,7 +149,7 @@ impl Connection {
     async fn handle(&mut self, text: &str) -> Step {
         match protocol::parse(text).map_err(|reason| (Closing::BadRequest, reason))? {
             ClientMessage::ConnectionInit { payload } => self.init(protocol::bearer(payload.as_ref()).as_deref()).await,
-            ClientMessage::Ping { payload } => self.send(protocol::pong(payload)).await,
+            ClientMessage::Ping { payload } => self.answer_ping(payload),
             ClientMessage::Pong {} => Ok(()),
             ClientMessage::Subscribe { id, payload } => self.subscribe(id, payload),
             ClientMessage::Complete { id } => {
@@ -144,6 +159,13 @@ impl Connection {
                 Ok(())
             }
         }
+    }
+
+    /// Never waits: a client that sends pings and reads nothing must not keep
+    /// us from noticing.
+    fn answer_ping(&self, payload: Option<serde_json::Value>) -> Step {
+        let _ = self.outbox.try_send(Out::Frames(vec![protocol::pong(payload)]));
+        Ok(())
     }
 
     async fn init(&mut self, authorization: Option<&str>) -> Step {
@@ -174,14 +196,16 @@ impl Connection {
             operation_name: payload.operation_name,
             variables: payload.variables.unwrap_or_default(),
         };
-        let task = Operation { front: self.front.clone(), session, id: id.clone(), outbox: self.outbox.clone() };
+        let queries = self.queries.clone();
+        let task =
+            Operation { front: self.front.clone(), session, id: id.clone(), outbox: self.outbox.clone(), queries };
         let handle = tokio::spawn(async move {
             if over {
                 let message =
                     format!("this connection has {limit} subscriptions, which is the limit: open another connection");
                 task.fail(&ApiError::new(Code::RateLimited, message).with("limit", limit)).await;
             } else {
-                task.run(request).await;
+                task.run_to_an_answer(request).await;
             }
         });
         self.subscriptions.insert(id, handle.abort_handle());
@@ -236,10 +260,19 @@ struct Operation {
     session: Session,
     id: String,
     outbox: mpsc::Sender<Out>,
+    queries: Arc<Semaphore>,
 }
 
 impl Operation {
-    async fn run(self, request: Request) {
+    /// A panic is our defect; the client is still owed an answer.
+    async fn run_to_an_answer(self, request: Request) {
+        if AssertUnwindSafe(self.run(request)).catch_unwind().await.is_err() {
+            let message = "the server failed to answer this operation: its log has the reason";
+            self.fail(&ApiError::new(Code::Internal, message)).await;
+        }
+    }
+
+    async fn run(&self, request: Request) {
         let caller = Caller { api: self.front.api(), session: &self.session, metrics: self.front.metrics() };
         // The token may have ended since `connection_init`.
         if let Err(error) = self.front.api().identities().check(&self.session) {
@@ -247,8 +280,11 @@ impl Operation {
         }
         let graphql = self.front.graphql();
         match graphql.check(request).await {
-            Checked::Done(reply) => self.once(&reply).await,
-            Checked::Query(ready) => self.once(&graphql.execute(&ready, caller).await).await,
+            Checked::Done(reply) => self.once(&reply, self.place().await).await,
+            Checked::Query(ready) => {
+                let place = self.place().await;
+                self.once(&graphql.execute(&ready, caller).await, place).await;
+            }
             Checked::Subscription(ready) => {
                 let error = self.watch(&ready, caller).await;
                 if let Some(error) = error {
@@ -282,13 +318,19 @@ impl Operation {
     }
 
     /// A refusal is an `error`, which ends it; anything else a `next`.
-    async fn once(&self, reply: &Reply) {
+    async fn once(&self, reply: &Reply, place: Option<OwnedSemaphorePermit>) {
+        let Some(place) = place else { return };
         let frames = if reply.executed {
             vec![protocol::next(&self.id, &reply.body), protocol::complete(&self.id)]
         } else {
             vec![protocol::refused(&self.id, &reply.body)]
         };
-        let _ = self.outbox.send(Out::Frames(frames)).await;
+        let _ = self.outbox.send(Out::Answer(frames, place)).await;
+    }
+
+    /// `None` if the connection has ended.
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        self.queries.clone().acquire_owned().await.ok()
     }
 
     async fn fail(&self, error: &ApiError) {

@@ -16,7 +16,7 @@ const STATUS: &str = "mutation { updateWidgetStatus(input: {namespace: \"default
 const STATUS_GENERIC: &str = "mutation { updateResourceStatus(input: {apiVersion: \"example.com/v1\", kind: \"Widget\", namespace: \"default\", name: \"a\", resourceVersion: \"0\", status: {}}) { name } }";
 const FINALIZERS: &str = "mutation { updateWidgetFinalizers(input: {namespace: \"default\", name: \"a\", resourceVersion: \"0\"}) { kind } }";
 const TOKEN: &str = "mutation { createToken(input: {namespace: \"default\", serviceAccount: \"a\"}) { id } }";
-const REVOKE: &str = "mutation { revokeToken(input: {namespace: \"default\", serviceAccount: \"a\", tokenId: \"x\"}) }";
+const REVOKE: &str = "mutation { revokeToken(input: {namespace: \"default\", serviceAccount: \"a\", tokenId: \"00000000-0000-4000-8000-000000000000\"}) }";
 
 const ALL: [&str; 11] =
     [GET, GET_TYPED, LIST, LIST_ALL, WATCH, WATCH_ALL, STATUS, STATUS_GENERIC, FINALIZERS, TOKEN, REVOKE];

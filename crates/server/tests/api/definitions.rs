@@ -86,3 +86,21 @@ async fn two_groups_may_have_one_kind() {
         server.client.data("{ widgets { resourceVersion } otherOrgWidgets { nodes { kind } } }", json!({})).await;
     assert_eq!(data["otherOrgWidgets"]["nodes"], Value::Array(Vec::new()));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_are_none_in_graphql_take_nothing_away() {
+    let server = TestServer::start().await;
+    let odd = "a-b: {type: string}\n              a_b: {type: string}\n              é: {type: string}\n              日: {type: string}\n              __typename: {type: string}";
+    server.apply("crd.yaml", &WIDGETS.replace("color: {type: string}", odd)).await;
+    server
+        .apply(
+            "a.yaml",
+            "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\nspec: {a-b: dash, a_b: underscore, é: e}\n",
+        )
+        .await;
+    let data = server
+        .client
+        .data("{ widget(namespace: \"default\", name: \"a\") { spec { a_b a_b_ field } } }", json!({}))
+        .await;
+    assert_eq!(data["widget"]["spec"], json!({"a_b": "underscore", "a_b_": "dash", "field": "e"}));
+}

@@ -89,5 +89,7 @@ async fn tokens_are_made_within_bounds() {
     ] {
         assert_eq!(server.client.code(&query, json!({})).await, code, "{query}");
     }
-    assert_eq!(server.client.code(REVOKE, json!({"account": "none", "id": "x"})).await, "NOT_FOUND");
+    let unknown = "00000000-0000-4000-8000-000000000000";
+    assert_eq!(server.client.code(REVOKE, json!({"account": "none", "id": unknown})).await, "NOT_FOUND");
+    assert_eq!(server.client.code(REVOKE, json!({"account": "a", "id": "a typing error"})).await, "BAD_REQUEST");
 }
