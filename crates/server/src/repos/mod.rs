@@ -6,6 +6,7 @@
 //! the repository ([`Projector::catch_up`]) does the same work once more.
 
 mod change;
+mod follow;
 mod gunzip;
 mod hook;
 mod hook_server;
@@ -24,6 +25,7 @@ use tidegate_git::{GitError, Program};
 use tokio::task::JoinHandle;
 
 use crate::api::Api;
+use follow::Follower;
 pub use hook::{Hook, HookAnswer, HookCall, REPOSITORY_VARIABLE, RefUpdate, SOCKET_VARIABLE};
 use hook_server::HookServer;
 use hosting::Hosting;
@@ -58,7 +60,7 @@ pub struct Repos {
     hosting: Arc<Hosting>,
     projector: Arc<Projector>,
     hooks: hook::Hooks,
-    hook_task: JoinHandle<()>,
+    tasks: [JoinHandle<()>; 2],
 }
 
 impl Repos {
@@ -76,10 +78,14 @@ impl Repos {
         let hooks = hook::Hooks::install(&data_dir, &hook_program)?;
         let server = HookServer::listen(hooks.socket(), hosting.clone(), projector.clone())?;
         let hook_task = tokio::spawn(server.run());
+        // Before the first look: what changes during it is looked at again.
+        let from = api.store().view().version();
         for id in hosting.list().map_err(HostingError::Store)? {
             projector.catch_up_or_report(&hosting, &id).await;
         }
-        Ok(Self { hosting, projector, hooks, hook_task })
+        let follower = Follower { store: api.store().clone(), hosting: hosting.clone(), projector: projector.clone() };
+        let tasks = [hook_task, tokio::spawn(follower.run(from))];
+        Ok(Self { hosting, projector, hooks, tasks })
     }
 
     pub fn projector(&self) -> &Arc<Projector> {
@@ -89,6 +95,6 @@ impl Repos {
 
 impl Drop for Repos {
     fn drop(&mut self) {
-        self.hook_task.abort();
+        self.tasks.iter().for_each(JoinHandle::abort);
     }
 }

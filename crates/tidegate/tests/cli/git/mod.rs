@@ -3,7 +3,9 @@
 mod push;
 mod recovery;
 mod refusals;
+mod storm;
 mod transport;
+mod unruly;
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

@@ -86,6 +86,40 @@ fn a_repository_comes_with_its_object_and_keeps_to_its_rules() {
 }
 
 #[test]
+fn another_folder_is_projected_when_the_object_says_so() {
+    let hosted = Hosted::start();
+    let define = |path: &str| {
+        let repository = format!(
+            "apiVersion: tidegate.dev/v1\nkind: Repository\nmetadata: {{name: goods, namespace: default}}\nspec: {{path: {path}}}\n"
+        );
+        hosted.tree.write("goods.yaml", &repository).write("crd.yaml", CRD).commit().pushed();
+    };
+    define("one");
+    let goods = Tree::clone(&hosted.site, "default/goods", "goods");
+    goods.write("one/a.yaml", &widget("a", 1)).write("two/b.yaml", &widget("b", 1)).commit().pushed();
+    assert_eq!(hosted.site.say("get widgets -o name").good(), "widgets.example.com/a\n");
+    let since = hosted.field("widget a", "/metadata/resourceVersion");
+    define("two");
+    let seen = hosted.site.say(&format!("watch widgets -o name --count 2 --timeout 1m --since {since}")).good();
+    let mut seen: Vec<&str> = seen.lines().collect();
+    seen.sort_unstable();
+    assert_eq!(seen, ["ADDED widgets.example.com/b", "DELETED widgets.example.com/a"]);
+}
+
+#[test]
+fn the_examples_are_pushed() {
+    let hosted = Hosted::start();
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut copy = std::process::Command::new("cp");
+    copy.arg("-r").args([examples.join("shop"), examples.join("sites"), hosted.tree.dir.clone()]);
+    assert!(copy.status().unwrap().success());
+    let told = hosted.tree.commit().pushed();
+    assert!(told.contains("~0 -0 objects"), "{told}");
+    assert!(hosted.site.say("get products -n shop -o name").good().contains("/desk-lamp"));
+    assert!(hosted.site.say("get sites -n system -o name").good().contains("/blog"));
+}
+
+#[test]
 fn of_two_pushers_at_once_one_wins() {
     let hosted = Hosted::start();
     hosted.tree.write("crd.yaml", CRD).commit().pushed();
