@@ -99,5 +99,7 @@ fn graphql_limits(graphql: Graphql, list: &List, watch: &Watch, body_bytes_max: 
         subscriptions_per_connection_max: *per_connection_max,
         init_timeout,
         prepared_max,
+        // No key sets them: what they bound is never useful.
+        ..GraphqlLimits::default()
     }
 }
