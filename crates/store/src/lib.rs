@@ -28,6 +28,7 @@ mod shared;
 mod stage;
 mod stats;
 mod store;
+mod table_lists;
 mod tools;
 mod transaction;
 mod view;

@@ -17,7 +17,7 @@ use crate::journal::{self, Scan, Tail};
 use crate::row::{self, corrupt};
 use crate::stage::counter_row;
 use crate::view::{MetaSort, counter_key, meta_rows};
-use crate::{OnLoss, OpenError, Options, StoreError};
+use crate::{OnLoss, OpenError, Options, StoreError, table_lists};
 
 /// What is wrong, and where.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,6 +39,9 @@ pub fn before_open(
     }
     check_tables(engine, tables)?;
     let io = |doing| move |source| OpenError::Io { doing, path: engine.into(), source };
+    if let Some(list) = table_lists::find_damaged(engine).map_err(io("read the tables in"))? {
+        return Err(beyond_repair(list, "it is not what was written".into()));
+    }
     let scans = journal::scan(engine).map_err(io("read the journal in"))?;
     match judge(&scans, acknowledged) {
         Ok(None) => Ok(()),

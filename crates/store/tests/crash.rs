@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,28 +16,50 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 use tidegate_model::{EventType, ResourceVersion};
-use tidegate_store::{Expect, Op, Options, Start, Store, Transaction, WatchItem, WindowLimits, check};
+use tidegate_store::{Expect, Op, Options, Start, Store, Transaction, WatchError, WatchItem, WindowLimits, check};
 use tidegate_testkit::history::{Commit, History, Stream, Told, Written};
-use tidegate_testkit::objects::{select, widget, write};
+use tidegate_testkit::objects::{key, select, widget, write};
 use tidegate_testkit::store_contract::quiet;
 
 const DIR: &str = "TIDEGATE_TEST_CRASH_DIR";
 const CURSOR: &str = "TIDEGATE_TEST_CRASH_CURSOR";
+const WINDOW: &str = "TIDEGATE_TEST_CRASH_WINDOW";
 const ROUNDS: usize = 8;
 const WRITERS: usize = 8;
 
-/// Small segments, so that rolling over is among what is interrupted.
-fn options() -> Options {
-    Options { window: WindowLimits { events: 1_000_000, ..WindowLimits::default() }, segments: 10_000, ..quiet() }
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Window {
+    /// Nothing leaves it.
+    Wide,
+    /// So small that segments are dropped all the time.
+    Tiny,
+}
+
+impl Window {
+    /// Small segments, so that rolling over is among what is interrupted.
+    fn options(self) -> Options {
+        let (events, segments) = match self {
+            Self::Wide => (1_000_000, 10_000),
+            Self::Tiny => (60, 6),
+        };
+        let window = WindowLimits { events, ..WindowLimits::default() };
+        Options { window, segments, maintenance_interval: Duration::from_millis(1), ..quiet() }
+    }
 }
 
 /// What the dying process said.
 #[derive(Default)]
 struct Heard {
-    /// Version → the number that was written.
-    acknowledged: HashMap<ResourceVersion, u64>,
+    acknowledged: HashMap<ResourceVersion, Acknowledged>,
     told: Vec<Told>,
     cursor: Option<ResourceVersion>,
+    expired: usize,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Acknowledged {
+    path: String,
+    number: u64,
 }
 
 #[tokio::test]
@@ -47,35 +70,66 @@ async fn nothing_acknowledged_is_lost() {
     let dir = tempfile::tempdir().unwrap();
     let mut heard = Heard::default();
     for _ in 0..ROUNDS {
-        run_and_kill(dir.path(), random.random_range(1..400), &mut heard);
+        run_and_kill(dir.path(), Window::Wide, random.random_range(1..400), &mut heard);
     }
-    assert!(heard.acknowledged.len() > ROUNDS && heard.told.len() > ROUNDS);
+    assert!(heard.acknowledged.len() > ROUNDS && heard.told.len() > ROUNDS && heard.expired == 0);
 
     let report = check(dir.path(), &mut |_| {}).unwrap();
     assert_eq!(report.problems, Vec::<String>::new());
-    let store = Store::open(dir.path(), options()).unwrap();
-    let mut history = History::default();
-    let mut watcher = store.watch(select(""), Start::After(store.epoch())).unwrap();
-    while watcher.cursor() < store.view().version() {
-        for item in watcher.next().await.unwrap() {
-            let WatchItem::Event { event, .. } = item else { continue };
-            let object: Value = serde_json::from_slice(&event.object).unwrap();
-            if let Some(number) = heard.acknowledged.remove(&event.version) {
-                assert_eq!(object["spec"]["n"].as_u64(), Some(number), "{event:?}");
-            }
-            history.commits.push(Commit { writes: vec![(event.version, Written::of(&event))] });
-        }
-    }
+    let store = Store::open(dir.path(), Window::Wide.options()).unwrap();
+    let commits = heard.compare_with_log(&store).await;
+    let mut history = History { commits, ..History::default() };
     assert!(heard.acknowledged.is_empty(), "acknowledged and lost: {:?}", heard.acknowledged);
     let until = heard.cursor.unwrap();
     history.streams.push(Stream { until, told: heard.told, ..Stream::new("resumed", select(""), store.epoch()) });
     history.check().unwrap();
 }
 
+/// Segments are dropped and created around each death: what is kept is whole,
+/// and every object is at least as new as its writer was told.
+#[tokio::test]
+async fn a_tiny_window_moves_on_without_losing_objects() {
+    let seed = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let dir = tempfile::tempdir().unwrap();
+    let mut heard = Heard::default();
+    for round in 0..2 * ROUNDS {
+        run_and_kill(dir.path(), Window::Tiny, random.random_range(1..400), &mut heard);
+        let report = check(dir.path(), &mut |_| {}).unwrap();
+        assert_eq!(report.problems, Vec::<String>::new(), "round {round}");
+    }
+    heard.assert_told_once();
+    let store = Store::open(dir.path(), Window::Tiny.options()).unwrap();
+    for (version, Acknowledged { path, number }) in heard.newest_of_each() {
+        let stored = store.view().get(&key(&path)).unwrap().unwrap_or_else(|| panic!("{path} is lost"));
+        let object: Value = serde_json::from_slice(&stored.json).unwrap();
+        assert!(stored.version >= version, "{path} fell back to {}", stored.version);
+        assert!(stored.version > version || object["spec"]["n"].as_u64() == Some(number), "{path}");
+    }
+    heard.compare_with_log(&store).await;
+    let oldest = store.window().oldest;
+    assert!(oldest > store.epoch(), "nothing was dropped");
+    let lost: Vec<_> = heard.acknowledged.keys().filter(|version| **version > oldest).collect();
+    assert!(lost.is_empty(), "acknowledged, in the window, and lost: {lost:?}");
+    store.close().await;
+    drop(store);
+    assert_segments_go(dir.path());
+}
+
+/// A start removes what a death left of dropped segments.
+fn assert_segments_go(dir: &Path) {
+    let store = Store::open(dir, Window::Tiny.options()).unwrap();
+    drop(store);
+    let kept = std::fs::read_dir(dir.join("engine/keyspaces")).unwrap().count();
+    assert!(kept < 40, "{kept} tables for a window of 6 segments");
+}
+
 /// Runs the other process until it has said so many lines, then kills it.
-fn run_and_kill(dir: &Path, lines: usize, heard: &mut Heard) {
+fn run_and_kill(dir: &Path, window: Window, lines: usize, heard: &mut Heard) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "the_process_that_dies", "--nocapture"]).env(DIR, dir).stdout(Stdio::piped());
+    command.env(WINDOW, format!("{window:?}"));
     if let Some(cursor) = heard.cursor {
         command.env(CURSOR, cursor.to_string());
         heard.told.push(Told::Resumed(cursor));
@@ -102,10 +156,12 @@ impl Heard {
     fn line(&mut self, line: &str) {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
-            ["ack", version, number] => {
-                let previous = self.acknowledged.insert(version.parse().unwrap(), number.parse().unwrap());
+            ["ack", version, path, number] => {
+                let acknowledged = Acknowledged { path: path.into(), number: number.parse().unwrap() };
+                let previous = self.acknowledged.insert(version.parse().unwrap(), acknowledged);
                 assert_eq!(previous, None, "{version} was minted twice");
             }
+            ["expired"] => self.expired += 1,
             ["event", version, kind] => {
                 let version = version.parse().unwrap();
                 let kinds = [EventType::Added, EventType::Modified, EventType::Deleted];
@@ -117,19 +173,66 @@ impl Heard {
             _ => {}
         }
     }
+
+    /// Takes out what the log holds with the number that was acknowledged.
+    async fn compare_with_log(&mut self, store: &Store) -> Vec<Commit> {
+        let mut commits = Vec::new();
+        let mut watcher = store.watch(select(""), Start::After(store.window().oldest)).unwrap();
+        while watcher.cursor() < store.view().version() {
+            for item in watcher.next().await.unwrap() {
+                let WatchItem::Event { event, .. } = item else { continue };
+                let object: Value = serde_json::from_slice(&event.object).unwrap();
+                if let Some(Acknowledged { number, .. }) = self.acknowledged.remove(&event.version) {
+                    assert_eq!(object["spec"]["n"].as_u64(), Some(number), "{event:?}");
+                }
+                commits.push(Commit { writes: vec![(event.version, Written::of(&event))] });
+            }
+        }
+        commits
+    }
+
+    fn newest_of_each(&self) -> Vec<(ResourceVersion, Acknowledged)> {
+        let mut newest: HashMap<&str, (ResourceVersion, Acknowledged)> = HashMap::new();
+        for (version, acknowledged) in &self.acknowledged {
+            let kept = newest.entry(&acknowledged.path).or_insert_with(|| (*version, acknowledged.clone()));
+            if kept.0 < *version {
+                *kept = (*version, acknowledged.clone());
+            }
+        }
+        newest.into_values().collect()
+    }
+
+    fn assert_told_once(&self) {
+        let versions = self.told.iter().filter_map(|told| match told {
+            Told::Event(version, _) => Some(version),
+            _ => None,
+        });
+        assert!(versions.is_sorted_by(|a, b| a < b), "an event came twice or too late");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_process_that_dies() {
     let Ok(dir) = std::env::var(DIR) else { return };
-    let store = Store::open(Path::new(&dir), options()).unwrap();
+    let window = if std::env::var(WINDOW).unwrap() == "Tiny" { Window::Tiny } else { Window::Wide };
+    let store = Store::open(Path::new(&dir), window.options()).unwrap();
     let cursor = std::env::var(CURSOR).map_or(store.epoch(), |cursor| cursor.parse().unwrap());
     for writer in 0..WRITERS {
         tokio::spawn(keep_writing(store.clone(), writer));
     }
-    let mut watcher = store.watch(select(""), Start::After(cursor)).unwrap();
+    let mut start = cursor;
     loop {
-        for item in watcher.next().await.unwrap() {
+        let Err(expired) = keep_watching(&store, start).await;
+        assert!(matches!(expired, WatchError::Expired { .. }), "{expired}");
+        say("expired\n".into());
+        start = store.window().oldest;
+    }
+}
+
+async fn keep_watching(store: &Store, start: ResourceVersion) -> Result<Infallible, WatchError> {
+    let mut watcher = store.watch(select(""), Start::After(start))?;
+    loop {
+        for item in watcher.next().await? {
             if let WatchItem::Event { kind, event } = item {
                 say(format!("event {} {kind}\n", event.version));
             }
@@ -149,8 +252,8 @@ async fn keep_writing(store: Store, writer: usize) {
         };
         let writes = numbers.iter().enumerate().map(put).collect();
         let committed = store.commit(Transaction { writes, ..Transaction::default() }).await.unwrap();
-        let lines =
-            committed.versions.iter().zip(numbers).map(|(version, n)| format!("ack {} {n}\n", version.unwrap()));
+        let acknowledged = committed.versions.iter().zip(numbers).enumerate();
+        let lines = acknowledged.map(|(i, (version, n))| format!("ack {} a/{writer}-{i} {n}\n", version.unwrap()));
         say(lines.collect());
         if random.random_ratio(1, 50) {
             tokio::time::sleep(Duration::from_millis(1)).await;

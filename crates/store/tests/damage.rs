@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::json;
+use tempfile::TempDir;
 use tidegate_model::ResourceVersion;
 use tidegate_store::{OnLoss, OpenError, Options, Start, Store, Transaction, WatchError};
 use tidegate_testkit::objects::{key, put, select, widgets};
@@ -58,6 +59,17 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         }
     }
     files
+}
+
+/// Some files of a store at `dir`, elsewhere.
+fn copy_of<'f>(dir: &Path, files: impl Iterator<Item = (&'f PathBuf, &'f Vec<u8>)>) -> TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for (file, bytes) in files {
+        let target = copy.path().join(file.strip_prefix(dir).unwrap());
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        fs::write(target, bytes).unwrap();
+    }
+    copy
 }
 
 fn write_at(path: &Path, offset: u64, bytes: &[u8]) {
@@ -145,12 +157,7 @@ async fn a_missing_file_is_noticed() {
     let files = files(dir.path());
     assert!(files.len() > 12, "{files:?}");
     for missing in files.keys() {
-        let copy = tempfile::tempdir().unwrap();
-        for (file, bytes) in files.iter().filter(|(file, _)| *file != missing) {
-            let target = copy.path().join(file.strip_prefix(dir.path()).unwrap());
-            fs::create_dir_all(target.parent().unwrap()).unwrap();
-            fs::write(target, bytes).unwrap();
-        }
+        let copy = copy_of(dir.path(), files.iter().filter(|(file, _)| *file != missing));
         match open(copy.path()) {
             Err(OpenError::Damaged { .. } | OpenError::NotAStore { .. }) => {}
             Err(other) => panic!("{missing:?}: {other}"),
