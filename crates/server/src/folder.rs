@@ -17,6 +17,10 @@ pub const FILES_MAX: usize = 100_000;
 /// All of it is in memory at once.
 pub const BYTES_MAX: u64 = 512 << 20;
 
+/// As a push says it.
+pub const NAME_REFUSED: &str = "its name is not UTF-8: rename the file";
+pub const LINK_REFUSED: &str = "is a symbolic link: commit the file itself";
+
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     #[error("failed to read {}", path.display())]
@@ -32,7 +36,7 @@ pub enum FolderError {
 pub struct Folder {
     /// By their path in the folder, whose parts are separated by `/`.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// What has the name of a manifest and cannot be one.
+    /// What a repository may not hold.
     pub refused: Vec<Diagnostic>,
     bytes: u64,
 }
@@ -53,11 +57,10 @@ impl Folder {
                 if is_hidden(&entry) {
                     continue;
                 }
-                let path = entry.path();
-                if entry.file_type().map_err(failed(&path))?.is_dir() {
-                    pending.push(path);
+                if entry.file_type().map_err(failed(&next))?.is_dir() {
+                    pending.push(entry.path());
                 } else {
-                    folder.enter(root, &path)?;
+                    folder.enter(root, &entry)?;
                 }
             }
         }
@@ -66,22 +69,19 @@ impl Folder {
     }
 
     /// Files of other names define nothing, whatever they are.
-    fn enter(&mut self, root: &Path, path: &Path) -> Result<(), FolderError> {
-        let within = path.strip_prefix(root).unwrap_or(path);
+    fn enter(&mut self, root: &Path, entry: &fs::DirEntry) -> Result<(), FolderError> {
+        let path = entry.path();
+        let within = path.strip_prefix(root).unwrap_or(&path);
         let name = within.to_string_lossy().into_owned();
-        if !is_manifest_path(&name) {
-            return Ok(());
-        }
+        let sort = entry.file_type().map_err(failed(&path))?;
         if within.to_str().is_none() {
-            self.refused.push(Diagnostic::of_file(&name, "the name is not UTF-8: rename the file"));
-            return Ok(());
+            self.refused.push(Diagnostic::of_file(&name, NAME_REFUSED));
+        } else if sort.is_symlink() {
+            self.refused.push(Diagnostic::of_file(&name, LINK_REFUSED));
+        } else if sort.is_file() && is_manifest_path(&name) {
+            self.take(root, &path, name)?;
         }
-        if !path.symlink_metadata().map_err(failed(path))?.is_file() {
-            let message = "not a regular file, and links are not followed: put the file itself here";
-            self.refused.push(Diagnostic::of_file(&name, message));
-            return Ok(());
-        }
-        self.take(root, path, name)
+        Ok(())
     }
 
     fn take(&mut self, root: &Path, path: &Path, name: String) -> Result<(), FolderError> {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_manifest_is_named() {
+    fn what_is_refused_is_named() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("real.yaml"), "text").unwrap();
         symlink("real.yaml", dir.path().join("link.yaml")).unwrap();
@@ -146,7 +146,7 @@ mod tests {
         let folder = Folder::read(dir.path()).unwrap();
         assert_eq!(names(&folder), ["real.yaml"]);
         let refused: Vec<_> = folder.refused.iter().map(|refused| refused.file.as_str()).collect();
-        assert_eq!(refused, ["caf\u{fffd}.yaml", "dangling.md", "link.yaml"]);
+        assert_eq!(refused, ["caf\u{fffd}.yaml", "dangling.md", "link.yaml", "loop"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use tidegate_model::kinds::KindSet;
 use tidegate_model::manifest::{Diagnostic, MANIFEST_BYTES_MAX, is_manifest_path};
 
 use super::mark::Mark;
+use crate::folder::{LINK_REFUSED, NAME_REFUSED};
 
 /// Both contents of each changed file are in memory at once: 512 MiB at most.
 const LIMITS: BlobLimits =
@@ -86,7 +87,7 @@ fn sort_out(changes: Vec<Changed>) -> (Vec<Entry>, Vec<Diagnostic>) {
             Err(_) if !is_there => continue,
             Err(error) => {
                 let shown = String::from_utf8_lossy(error.as_bytes()).into_owned();
-                problems.push(Diagnostic::of_file(&shown, "its name is not UTF-8: rename the file"));
+                problems.push(Diagnostic::of_file(&shown, NAME_REFUSED));
                 continue;
             }
         };
@@ -102,7 +103,7 @@ fn sort_out(changes: Vec<Changed>) -> (Vec<Entry>, Vec<Diagnostic>) {
 fn problem(path: &str, kind: EntryKind) -> Option<&'static str> {
     let is_strange = |part: &str| matches!(part, "" | "." | "..") || part.eq_ignore_ascii_case(".git");
     match kind {
-        EntryKind::Symlink => Some("is a symbolic link: commit the file itself"),
+        EntryKind::Symlink => Some(LINK_REFUSED),
         EntryKind::Submodule => Some("is a submodule: commit its files, or give it a Repository of its own"),
         EntryKind::File if path.split('/').any(is_strange) => {
             Some("has a part that means something else to git: rename it")
