@@ -3,13 +3,14 @@
 //! An entry of a patch merges field by field into the condition of its type;
 //! `{"type": "X", "$patch": "delete"}` removes that one, and nothing removes
 //! them all. `lastTransitionTime` moves only when `status` changes: to the
-//! time that the writer gives if it is not in the future, else to now.
+//! time that the writer gives if it can be true, else to now.
 //!
 //! Invariant: what comes out is complete as `metav1.Condition` requires it
 //! (`type`, `status`, `reason`, `message`, `lastTransitionTime`).
 
 use std::collections::HashSet;
 
+use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use crate::merge::{StatusMerge, check_observed_generation, merge_patch};
@@ -115,17 +116,21 @@ fn merged_condition(
     let unmoved = current.filter(|current| current.get("status") == merged.get("status"));
     let time = match unmoved.and_then(|current| current.get("lastTransitionTime")) {
         Some(kept) => kept.clone(),
-        None => format_time(given_time.map_or(context.now, |given| given.min(context.now))).into(),
+        None => format_time(moved_time(current, given_time, context.now)).into(),
     };
     merged.insert("lastTransitionTime".into(), time);
     Ok(merged)
 }
 
-fn given_transition_time(
-    path: &str,
-    patch: &Condition,
-    errors: &mut Vec<FieldError>,
-) -> Option<chrono::DateTime<chrono::Utc>> {
+/// The writer's time, if the transition can have been then: not in the future,
+/// and after the one before, which a writer sends again that changes what it
+/// has read and forgets the time.
+fn moved_time(current: Option<&Condition>, given: Option<DateTime<Utc>>, now: DateTime<Utc>) -> DateTime<Utc> {
+    let before = current.and_then(|current| current.get("lastTransitionTime")?.as_str().and_then(parse_time));
+    given.filter(|given| *given <= now && before.is_none_or(|before| *given > before)).unwrap_or(now)
+}
+
+fn given_transition_time(path: &str, patch: &Condition, errors: &mut Vec<FieldError>) -> Option<DateTime<Utc>> {
     let given = patch.get("lastTransitionTime").filter(|value| !value.is_null())?;
     let time = given.as_str().and_then(parse_time);
     if time.is_none() {

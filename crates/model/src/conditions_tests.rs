@@ -56,6 +56,9 @@ fn transition_time_moves_with_the_status_alone() {
     check(json!([ready("True", 5)]), json!([ready("True", 7)]), json!([ready("True", 5)]));
     check(json!([ready("True", 5)]), json!([ready("False", 7)]), json!([ready("False", 7)]));
     check(json!([ready("True", 5)]), json!([ready("False", 10)]), json!([ready("False", 9)]));
+    // What was read and sent back is not when it changed.
+    check(json!([ready("True", 5)]), json!([ready("False", 5)]), json!([ready("False", 9)]));
+    check(json!([ready("True", 5)]), json!([ready("False", 4)]), json!([ready("False", 9)]));
 }
 
 #[test]

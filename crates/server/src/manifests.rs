@@ -21,6 +21,12 @@ pub enum ManifestsError {
     Folder(#[from] FolderError),
     #[error("the manifests under {} are refused:\n{}", path.display(), listed(diagnostics))]
     Rejected { path: PathBuf, diagnostics: Vec<Diagnostic> },
+    #[error(
+        "{} holds none of the {count} files that defined objects here before, so all of those would be deleted: a folder \
+         of manifests is the whole desired state. Name the right folder, or start with another --data-dir",
+        path.display()
+    )]
+    Unrelated { path: PathBuf, count: usize },
     #[error("failed to read what the folder defined before")]
     Store(#[from] StoreError),
     #[error("failed to apply the manifests")]
@@ -34,10 +40,14 @@ fn listed(diagnostics: &[Diagnostic]) -> String {
 /// Makes the store equal to the folder, as far as the folder owns it.
 pub async fn apply(api: &Api, folder: &Path) -> Result<Applied, ManifestsError> {
     let Folder { files, refused, .. } = Folder::read(folder)?;
-    for refused in refused {
-        tracing::warn!("{refused}");
+    // A file that cannot be read must not read as one that is gone.
+    if !refused.is_empty() {
+        return Err(ManifestsError::Rejected { path: folder.to_owned(), diagnostics: refused });
     }
     let before = owned(api)?;
+    if !before.is_empty() && !before.keys().any(|path| files.contains_key(path)) {
+        return Err(ManifestsError::Unrelated { path: folder.to_owned(), count: before.len() });
+    }
     let rules = Rules { default_namespace: "default".into(), ..Rules::unrestricted(OWNER.0, OWNER.1) };
     let removed: Vec<&str> = before.keys().map(String::as_str).filter(|path| !files.contains_key(*path)).collect();
     let change = Change { files: files.iter().map(|(path, bytes)| File { path, bytes }).collect(), removed };
@@ -47,6 +57,9 @@ pub async fn apply(api: &Api, folder: &Path) -> Result<Applied, ManifestsError> 
         Projected::Applied(applied, warnings) => {
             for warning in warnings {
                 tracing::warn!("{warning}");
+            }
+            if applied.deleted > 0 {
+                tracing::warn!(objects = applied.deleted, "deleted what the folder no longer defines");
             }
             Ok(applied)
         }

@@ -65,11 +65,23 @@ pub struct Server {
 
 /// Needs a multi-threaded tokio runtime.
 pub async fn start(options: Options) -> Result<Server, StartError> {
-    let Options { data_dir, listen, store, graphql: graphql_limits, http: http_limits, manifests, repos } = options;
     // The address first: a second server should fail before it touches data.
-    let listener = Listener::bind(&listen)?;
-    create_private_dir(&data_dir)?;
-    let store = Store::open(&data_dir.join(STORE_DIR), store)?;
+    let listener = Listener::bind(&options.listen)?;
+    create_private_dir(&options.data_dir)?;
+    let store = Store::open(&options.data_dir.join(STORE_DIR), options.store.clone())?;
+    match wire(listener, store.clone(), options).await {
+        Ok(server) => Ok(server),
+        Err(error) => {
+            // Whoever follows it would keep it open.
+            store.close().await;
+            Err(error)
+        }
+    }
+}
+
+async fn wire(listener: Listener, store: Store, options: Options) -> Result<Server, StartError> {
+    let Options { data_dir, listen: _, store: _, graphql: graphql_limits, http: http_limits, manifests, repos } =
+        options;
     let identities = Arc::new(Identities::new(Tokens::open(&data_dir, Clock::system())?));
     let admin_token_path = identities.tokens().admin_token_path().to_owned();
     let metrics = Arc::new(Metrics::default());

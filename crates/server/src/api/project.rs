@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use serde_json::json;
 use tidegate_admission::{
     Change, Deletion, Outcome, Plan, PlannedPut, Provenance, Rules, Stamp, State, Verdict, delete_object, next_object,
     plan,
@@ -160,8 +161,9 @@ fn writes(view: &View, plan: Plan, author: &Arc<Author>, marks: Marks) -> Result
         let (expect, current) = read(view, &put.key)?;
         let uid = Uuid::new_v4().to_string();
         let object = match author.next(&put, &uid, current.as_ref()) {
-            Outcome::Create(object) => {
+            Outcome::Create(mut object) => {
                 applied.created += 1;
+                born(&put.key, &mut object);
                 object
             }
             Outcome::Update(object) => {
@@ -186,6 +188,13 @@ fn writes(view: &View, plan: Plan, author: &Arc<Author>, marks: Marks) -> Result
         writes.push(Write { key, expect, op, rebase: Some(rebase) });
     }
     Ok(Prepared { transaction: Transaction { writes, marks }, applied, warnings })
+}
+
+/// What a new object has from its first moment, as in Kubernetes.
+fn born(key: &ObjectKey, object: &mut Object) {
+    if *key == ObjectKey::new(GroupResource::new("", "namespaces"), None, object.name()) {
+        object.root_mut().insert("status".into(), json!({"phase": "Active"}));
+    }
 }
 
 fn read(view: &View, key: &ObjectKey) -> Result<(Expect, Option<Object>), StoreError> {

@@ -5,6 +5,7 @@ mod authorization;
 mod definitions;
 mod finalizers;
 mod limits;
+mod manifests;
 mod reads;
 mod schema;
 mod status;

@@ -95,7 +95,7 @@ impl TestServer {
     pub async fn start_in(dir: TempDir, change: impl FnOnce(&mut Options)) -> Self {
         let mut options = options(dir.path());
         change(&mut options);
-        let server = start_when_free(options).await;
+        let server = start_when_free(options).await.unwrap();
         let token = std::fs::read_to_string(server.admin_token_path()).unwrap();
         let client = Client::new(&server.url(), token.trim());
         let (api, shutdown) = (server.api().clone(), server.shutdown());
@@ -201,11 +201,11 @@ subjects: [{{kind: ServiceAccount, name: {name}, namespace: default}}]
 
 /// A store that was closed in this process is free when its last reader has
 /// let go of it.
-async fn start_when_free(options: Options) -> Server {
+pub async fn start_when_free(options: Options) -> Result<Server, StartError> {
     loop {
         match server::start(options.clone()).await {
             Err(StartError::Store(OpenError::Locked { .. })) => tokio::task::yield_now().await,
-            started => return started.unwrap(),
+            started => return started,
         }
     }
 }
