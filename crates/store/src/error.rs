@@ -73,6 +73,8 @@ pub enum OpenError {
     /// Nothing was changed on disk.
     #[error("{place} is damaged: {reason}. To go on, {remedy}")]
     Damaged { place: PathBuf, reason: String, remedy: &'static str },
+    #[error("the disk refuses to open {dir}: free space or mend permissions, then start again")]
+    Disk { dir: PathBuf, source: std::io::Error },
     #[error("failed to {doing} {path}")]
     Io { doing: &'static str, path: PathBuf, source: std::io::Error },
     #[error(transparent)]

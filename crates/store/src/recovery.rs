@@ -4,9 +4,9 @@
 //! accepted only by an explicit choice, and then a new epoch tells every
 //! client that there is a gap.
 
-use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use tidegate_model::{ObjectKey, ResourceVersion};
 
@@ -120,9 +120,20 @@ pub fn open_engine(dir: &Path, open: impl FnOnce() -> fjall::Result<FjallEngine>
     match catch_unwind(AssertUnwindSafe(open)) {
         Ok(Ok(engine)) => Ok(engine),
         Ok(Err(fjall::Error::Locked)) => Err(OpenError::Locked { dir: dir.into(), pid: None }),
+        Ok(Err(fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source))))
+            if is_of_disk(&source) =>
+        {
+            Err(OpenError::Disk { dir: dir.into(), source })
+        }
         Ok(Err(error)) => Err(beyond_repair(dir.into(), format!("the engine does not open: {error:?}"))),
         Err(_) => Err(beyond_repair(dir.into(), "the engine's files contradict each other".into())),
     }
+}
+
+/// The disk refuses, and the files may be whole: no reason to restore a backup.
+fn is_of_disk(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(error.kind(), FileTooLarge | PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull)
 }
 
 /// Compares what was recovered with what had been acknowledged.

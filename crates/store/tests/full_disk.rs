@@ -32,7 +32,7 @@ fn options() -> Options {
 async fn what_was_acknowledged_before_the_disk_was_full_is_there() {
     for limit in [70_001, 300_000, 1_234_567] {
         let dir = tempfile::tempdir().unwrap();
-        let said = run_until_full(dir.path(), limit);
+        let said = run("the_process_with_a_full_disk", dir.path(), limit);
         let acknowledged = acknowledged(&said);
         assert!(!acknowledged.is_empty(), "{limit}: {said}");
         assert!(said.contains("refused ") && said.contains("went on reading"), "{limit}: {said}");
@@ -53,13 +53,31 @@ async fn what_was_acknowledged_before_the_disk_was_full_is_there() {
     }
 }
 
+/// A start that finds no room is refused or goes well; either way nothing is
+/// lost by it.
+#[tokio::test]
+async fn a_start_without_room_does_no_harm() {
+    for limit in [0, 100, 4_096, 70_001] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), options()).unwrap();
+        let version = store.commit(put("a/0", "", json!({}))).await.unwrap().version;
+        store.close().await;
+        drop(store);
+        let said = run("the_process_that_starts_without_room", dir.path(), limit);
+        assert!(said.contains("refused ") || said.contains("opened"), "{limit}: {said}");
+        assert!(!said.contains("damaged"), "no backup is needed: {said}");
+        let store = Store::open(dir.path(), options()).unwrap();
+        assert_eq!(store.view().get(&key("a/0")).unwrap().unwrap().version, version, "{limit}: {said}");
+    }
+}
+
 /// What the other process said, which must have ended well.
-fn run_until_full(dir: &Path, limit: u64) -> String {
+fn run(test: &str, dir: &Path, limit: u64) -> String {
     // Ignored, so that a write beyond the limit is an error and not the end;
     // what a shell ignores stays ignored in what it executes.
-    let script = "trap '' XFSZ; exec \"$0\" --exact the_process_with_a_full_disk --nocapture";
+    let script = "trap '' XFSZ; exec \"$0\" --exact \"$1\" --nocapture";
     let mut command = Command::new("sh");
-    command.args(["-c", script]).arg(std::env::current_exe().unwrap());
+    command.args(["-c", script]).arg(std::env::current_exe().unwrap()).arg(test);
     let output = command.env(DIR, dir).env(LIMIT, limit.to_string()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
@@ -81,8 +99,7 @@ async fn the_process_with_a_full_disk() {
     let (Ok(dir), Ok(limit)) = (std::env::var(DIR), std::env::var(LIMIT)) else { return };
     let store = Store::open(Path::new(&dir), options()).unwrap();
     // Only now: the journal is preallocated beyond it.
-    let limits = Rlimit { current: Some(limit.parse().unwrap()), maximum: getrlimit(Resource::Fsize).maximum };
-    setrlimit(Resource::Fsize, limits).unwrap();
+    limit_files(&limit);
     println!();
     let refusal = write_until_refused(&store).await;
     println!("refused {refusal}");
@@ -96,6 +113,22 @@ async fn the_process_with_a_full_disk() {
     store.close().await;
     drop(store);
     println!("went on reading");
+}
+
+#[test]
+fn the_process_that_starts_without_room() {
+    let (Ok(dir), Ok(limit)) = (std::env::var(DIR), std::env::var(LIMIT)) else { return };
+    limit_files(&limit);
+    println!();
+    match Store::open(Path::new(&dir), options()) {
+        Ok(_) => println!("opened"),
+        Err(error) => println!("refused {error}"),
+    }
+}
+
+fn limit_files(bytes: &str) {
+    let limits = Rlimit { current: Some(bytes.parse().unwrap()), maximum: getrlimit(Resource::Fsize).maximum };
+    setrlimit(Resource::Fsize, limits).unwrap();
 }
 
 async fn write_until_refused(store: &Store) -> CommitError {
