@@ -17,6 +17,8 @@ pub enum GitError {
     TooSlow { command: &'static str, seconds: u64 },
     #[error("`git {command}` answered what we cannot read: {what}")]
     Unreadable { command: &'static str, what: &'static str },
+    #[error("the names of the changed files alone take more than {mib} MiB: push it in several steps")]
+    TooManyPaths { mib: u64 },
     #[error("more than {files} files or {} MiB change at once: push it in several steps", bytes >> 20)]
     TooMuch { files: usize, bytes: u64 },
 }

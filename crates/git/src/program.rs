@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
+use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
 use crate::error::GitError;
@@ -74,6 +75,30 @@ pub(crate) async fn succeed(name: &'static str, dir: &Path, command: &mut Comman
     if output.status.success() { Ok(output.stdout) } else { Err(failed(name, dir, &output.stderr)) }
 }
 
+/// As [`succeed`], with at most so much output; `None` if there is more.
+pub(crate) async fn bounded(
+    name: &'static str,
+    dir: &Path,
+    command: &mut Command,
+    bytes_max: u64,
+) -> Result<Option<Vec<u8>>, GitError> {
+    let io_failed = |source| GitError::Io { command: name, source };
+    let read = async {
+        let mut child = command.spawn().map_err(io_failed)?;
+        let mut output = Vec::new();
+        if let Some(stdout) = child.stdout.take() {
+            stdout.take(bytes_max + 1).read_to_end(&mut output).await.map_err(io_failed)?;
+        }
+        if output.len() as u64 > bytes_max {
+            return Ok(None);
+        }
+        let ended = child.wait_with_output().await.map_err(io_failed)?;
+        if ended.status.success() { Ok(Some(output)) } else { Err(failed(name, dir, &ended.stderr)) }
+    };
+    let read = tokio::time::timeout(CALL_TIME_MAX, read).await;
+    read.map_err(|_| GitError::TooSlow { command: name, seconds: CALL_TIME_MAX.as_secs() })?
+}
+
 pub(crate) fn failed(name: &'static str, dir: &Path, stderr: &[u8]) -> GitError {
     let message = String::from_utf8_lossy(stderr).trim().chars().take(MESSAGE_CHARS_MAX).collect();
     GitError::Failed { command: name, dir: dir.to_owned(), message }
@@ -88,6 +113,17 @@ fn version(text: &str) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn output_is_bounded() {
+        let dir = std::env::temp_dir();
+        let program = Program { git: "git".into(), search_path: std::env::var_os("PATH").unwrap(), home: dir.clone() };
+        let run = async |bytes_max| bounded("--version", &dir, program.command(&dir).arg("--version"), bytes_max).await;
+        assert!(run(1000).await.unwrap().unwrap().starts_with(b"git version"));
+        assert_eq!(run(3).await.unwrap(), None);
+        let failed = bounded("nonsense", &dir, program.command(&dir).arg("nonsense"), 1000).await.unwrap_err();
+        assert!(failed.to_string().contains("'nonsense' is not a git command"), "{failed}");
+    }
 
     #[test]
     fn versions() {

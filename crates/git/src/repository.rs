@@ -9,7 +9,10 @@ use tokio::process::Command;
 use crate::blobs::{self, BlobLimits, Blobs};
 use crate::diff::{self, Changed};
 use crate::error::GitError;
-use crate::program::{Program, failed, finish, succeed};
+use crate::program::{Program, bounded, failed, finish, succeed};
+
+/// Of one difference: about 150 bytes a changed path, so some 1,700,000 paths.
+const DIFF_BYTES_MAX: u64 = 256 << 20;
 
 /// A commit, a tree or a blob, in hex as git writes it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -70,13 +73,17 @@ impl Repository {
         &self.dir
     }
 
-    /// Creates it, with `branch` for who clones it empty. Its parent exists.
+    /// Creates it where it is missing or unfinished, and makes `branch` the
+    /// one that a clone checks out. Its parent exists.
     pub async fn init(&self, branch: &str) -> Result<(), GitError> {
         let parent = self.dir.parent().unwrap_or(&self.dir);
         let mut command = self.program.command(parent);
         // An empty template: no sample hooks in every repository.
         command.args(["init", "--quiet", "--bare", "--template=", "--initial-branch", branch, "--"]).arg(&self.dir);
-        succeed("init", parent, &mut command).await.map(drop)
+        succeed("init", parent, &mut command).await?;
+        // One that was there before keeps its HEAD otherwise.
+        let name = format!("refs/heads/{branch}");
+        succeed("symbolic-ref", &self.dir, self.command().args(["symbolic-ref", "HEAD", &name])).await.map(drop)
     }
 
     /// The commit of `refs/heads/<branch>`, if the branch exists.
@@ -109,7 +116,8 @@ impl Repository {
         if !path.is_empty() {
             command.args(["--", path]);
         }
-        let output = succeed("diff-tree", &self.dir, &mut command).await?;
+        let output = bounded("diff-tree", &self.dir, &mut command, DIFF_BYTES_MAX).await?;
+        let output = output.ok_or(GitError::TooManyPaths { mib: DIFF_BYTES_MAX >> 20 })?;
         diff::parse(&output).ok_or(unreadable("diff-tree", "a line that is no raw difference"))
     }
 

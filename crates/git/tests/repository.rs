@@ -56,6 +56,16 @@ async fn heads_and_history() {
 }
 
 #[tokio::test]
+async fn another_branch_to_check_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let (repository, ..) = with_two_commits(dir.path()).await;
+    git(dir.path(), "cd w; git push -q origin HEAD:trunk");
+    repository.init("trunk").await.unwrap();
+    assert_eq!(git(dir.path(), "git clone -q r.git again; git -C again branch --show-current"), "trunk");
+    assert!(repository.init("no..branch").await.is_err());
+}
+
+#[tokio::test]
 async fn differences_by_path() {
     let dir = tempfile::tempdir().unwrap();
     let (repository, first, second) = with_two_commits(dir.path()).await;

@@ -63,6 +63,7 @@ fn only_the_binary_reads_the_environment() {
 #[test]
 fn the_layers_do_not_know_each_other() {
     check_absent("store", &["axum", "hyper", "graphql", "tidegate_server", "tidegate_admission"]);
+    check_absent("git", &["axum", "hyper", "tidegate_model", "tidegate_store", "tidegate_server"]);
     for (path, text) in sources(&crates().join("server/src/api")) {
         assert!(!text.contains("graphql::") && !text.contains("async_graphql"), "{} knows GraphQL", path.display());
     }

@@ -19,6 +19,8 @@ use crate::api::Api;
 /// The folder of all repositories in the data directory.
 const FOLDER: &str = "repos";
 const BRANCH_DEFAULT: &str = "main";
+/// Of the file `HEAD`: which branch a clone checks out.
+const HEAD_PREFIX: &str = "ref: refs/heads/";
 
 #[derive(Debug, thiserror::Error)]
 pub enum HostingError {
@@ -103,15 +105,16 @@ impl Hosting {
     async fn make(&self, hosted: &Hosted) -> Result<(), HostingError> {
         let _making = self.making.lock().await;
         let dir = hosted.git.dir();
-        // Git writes HEAD last but for its configuration; both make it whole.
-        if dir.join("HEAD").exists() && dir.join("config").exists() {
+        let head = std::fs::read_to_string(dir.join("HEAD")).unwrap_or_default();
+        let is_whole = dir.join("config").exists() && head.trim_end().strip_prefix(HEAD_PREFIX) == Some(&hosted.branch);
+        if is_whole {
             return Ok(());
         }
         if let Some(parent) = dir.parent() {
             create_folder(parent)?;
         }
         hosted.git.init(&hosted.branch).await?;
-        tracing::info!(repository = %hosted.id, "created the repository");
+        tracing::info!(repository = %hosted.id, branch = hosted.branch, "the repository is set up");
         Ok(())
     }
 }

@@ -63,7 +63,9 @@ impl Projector {
         let difference = match change::read(git, mark.as_ref(), commit, &hosted.path).await {
             Ok(Ok(difference)) => difference,
             Ok(Err(problems)) => return Ok(lines(&problems)),
-            Err(error @ GitError::TooMuch { .. }) => return Ok(vec![error.to_string()]),
+            Err(error @ (GitError::TooMuch { .. } | GitError::TooManyPaths { .. })) => {
+                return Ok(vec![error.to_string()]);
+            }
             Err(error) => return Err(error.into()),
         };
         let defined_at = |path: &str| difference.defined_at(&self.api.kinds().set, &hosted.rules, path);

@@ -58,6 +58,20 @@ fn a_challenge_for_git_and_a_header_for_everybody_else() {
 }
 
 #[test]
+fn a_missing_or_old_git_is_named_at_the_start() {
+    use std::os::unix::fs::PermissionsExt;
+    let site = super::super::process::Site::new();
+    let folder = site.path("bin");
+    fs::create_dir(&folder).unwrap();
+    let refused = said(site.serve_command().env("PATH", &folder));
+    assert!(refused.code == Some(1) && refused.err.contains("install git 2.36 or newer"), "{}", refused.err);
+    fs::write(folder.join("git"), "#!/bin/sh\necho git version 2.30.2\n").unwrap();
+    fs::set_permissions(folder.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    let refused = said(site.serve_command().env("PATH", &folder));
+    assert!(refused.code == Some(1) && refused.err.contains("2.30.2, and 2.36 is needed"), "{}", refused.err);
+}
+
+#[test]
 fn shallow_and_partial_clones() {
     let hosted = Hosted::start();
     hosted.tree.write("crd.yaml", CRD).commit();
