@@ -76,7 +76,7 @@ mod tests {
             ("$ref", "_ref"),
             ("9lives", "_9lives"),
             ("__type", "_type"),
-            ("", "_"),
+            ("", "field"),
         ] {
             assert_eq!(field_name(key), expected);
         }
