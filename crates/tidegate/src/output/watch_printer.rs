@@ -13,6 +13,8 @@ use crate::cli::OutputFormat;
 use crate::client::kinds::KindInfo;
 use crate::client::watch::Event;
 
+const COLUMN_CHARS_MIN: usize = 16;
+
 pub struct WatchPrinter<W> {
     out: W,
     format: OutputFormat,
@@ -24,7 +26,9 @@ pub struct WatchPrinter<W> {
 impl<W: Write> WatchPrinter<W> {
     pub fn new(out: W, format: OutputFormat, kind: KindInfo, namespaces: Namespaces) -> Self {
         let columns = Columns::new(&kind, namespaces);
-        let mut header = columns.header();
+        // Rows are printed as they come: room for those that are wider than
+        // the first.
+        let mut header: Vec<String> = columns.header().iter().map(|name| format!("{name:COLUMN_CHARS_MIN$}")).collect();
         header.insert(0, "EVENT   ".into());
         Self { out, format, kind, columns, table: Table::new(header) }
     }
@@ -92,10 +96,10 @@ mod tests {
         check(
             OutputFormat::Table,
             expect![[r#"
-            EVENT      NAMESPACE   NAME   READY   AGE
-            ADDED      default     a
-            DELETED    default     long-name
-        "#]],
+                EVENT      NAMESPACE          NAME               READY              AGE
+                ADDED      default            a
+                DELETED    default            long-name
+            "#]],
         );
         check(
             OutputFormat::Json,
