@@ -1,15 +1,13 @@
-//! One connection: handshake, requests, and its place among all others.
+//! One connection: handshake, and requests until one side is done.
 //!
-//! Invariant: the place is given back when the stream itself is dropped, so a
-//! WebSocket keeps it after the HTTP part is over.
+//! Invariant: every wait for the client has an end: for the handshake, for the
+//! first request, and, in the stream itself, for it to read.
 
 use std::convert::Infallible;
-use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
@@ -20,15 +18,14 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
 use super::limits::Limits;
 use super::shutdown::Shutdown;
-use crate::metrics::Held;
+use super::stream::{Place, Tracked};
 
 /// Running requests of one HTTP/2 connection; the rest wait at the client.
 const HTTP2_STREAMS_MAX: u32 = 128;
@@ -48,12 +45,6 @@ pub(super) struct Shared {
     pub tls: Option<TlsAcceptor>,
 }
 
-/// A connection's place under the limit.
-pub(super) struct Place {
-    pub _permit: OwnedSemaphorePermit,
-    pub _counted: Held,
-}
-
 /// Serves a connection to its end.
 pub(super) async fn run(stream: TcpStream, peer: SocketAddr, place: Place, context: Shared) {
     // Small frames matter more than full segments: a watch event must not
@@ -61,7 +52,7 @@ pub(super) async fn run(stream: TcpStream, peer: SocketAddr, place: Place, conte
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "failed to set TCP_NODELAY");
     }
-    let tracked = Tracked { stream, _place: place };
+    let tracked = Tracked::new(stream, place, context.limits.write_stall_timeout);
     match context.tls.clone() {
         None => run_http(tracked, peer, context).await,
         Some(tls) => match tokio::time::timeout(context.limits.header_read_timeout, tls.accept(tracked)).await {
@@ -134,42 +125,4 @@ async fn answer(router: Router, request: Request<Incoming>, peer: SocketAddr) ->
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(ConnectInfo(peer));
     router.oneshot(request).await
-}
-
-/// A stream that holds its place.
-struct Tracked {
-    stream: TcpStream,
-    _place: Place,
-}
-
-impl AsyncRead for Tracked {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Tracked {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
 }

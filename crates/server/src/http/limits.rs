@@ -15,6 +15,10 @@ pub struct Limits {
     pub body_bytes_max: usize,
     /// For a whole body: at 4 MiB, a client needs 70 KiB/s.
     pub body_read_timeout: Duration,
+    /// How long a client may read nothing of what is written to it. The kernel
+    /// calls a socket writable when a third of its buffer (up to 4 MiB) is
+    /// free, so a client that reads ~5 KiB/s is never taken for a stalled one.
+    pub write_stall_timeout: Duration,
     /// How long running requests may go on after the first signal.
     pub drain_time: Duration,
 }
@@ -27,6 +31,7 @@ impl Default for Limits {
             header_read_timeout: Duration::from_secs(30),
             body_bytes_max: 4 << 20,
             body_read_timeout: Duration::from_secs(60),
+            write_stall_timeout: Duration::from_secs(300),
             drain_time: Duration::from_secs(20),
         }
     }

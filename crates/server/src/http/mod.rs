@@ -19,6 +19,7 @@ mod shell;
 #[cfg(test)]
 mod shell_tests;
 mod shutdown;
+mod stream;
 mod tls;
 #[cfg(test)]
 mod tls_tests;

@@ -12,11 +12,12 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use super::connection::{self, Place, Shared};
+use super::connection::{self, Shared};
 use super::error::HttpError;
 use super::limits::Limits;
 use super::listener::Listener;
 use super::shutdown::Shutdown;
+use super::stream::Place;
 use crate::metrics::Metrics;
 
 /// Refusals under way at once; beyond, a connection is closed without a word.

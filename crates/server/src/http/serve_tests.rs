@@ -1,13 +1,17 @@
 //! Limits and drain, over real sockets. Nothing here sleeps: a test waits for
 //! an answer, for the end of a stream, or for the server's own end.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::ws::{WebSocket, WebSocketUpgrade};
+use axum::body::Body;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::routing::{any, get};
+use bytes::Bytes;
+use futures_util::stream;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -17,7 +21,8 @@ use tokio::time::timeout;
 use super::{Limits, Listen, Listener, Outcome, Plaintext, Shutdown, serve};
 use crate::metrics::Metrics;
 
-/// `/` answers, `/gate` when it is opened, `/ws` closes at the drain.
+/// `/` answers, `/gate` when it is opened, `/ws` closes at the drain; `/flood`
+/// and `/ws-flood` send without end.
 struct Server {
     address: SocketAddr,
     shutdown: Shutdown,
@@ -65,10 +70,21 @@ fn router(shutdown: Shutdown, arrived: Arc<Semaphore>, gate: Arc<Semaphore>) -> 
     };
     let until_drain = async move |mut socket: WebSocket| {
         shutdown.started().await;
-        let _ = socket.send(axum::extract::ws::Message::Close(None)).await;
+        let _ = socket.send(Message::Close(None)).await;
     };
     let upgrade = async move |upgrade: WebSocketUpgrade| upgrade.on_upgrade(until_drain);
-    Router::new().route("/", get(async || "hello")).route("/gate", get(at_gate)).route("/ws", any(upgrade))
+    Router::new()
+        .route("/", get(async || "hello"))
+        .route("/gate", get(at_gate))
+        .route("/ws", any(upgrade))
+        .route("/flood", get(async || Body::from_stream(stream::repeat(Ok::<_, Infallible>(CHUNK)))))
+        .route("/ws-flood", any(async |upgrade: WebSocketUpgrade| upgrade.on_upgrade(flood)))
+}
+
+const CHUNK: Bytes = Bytes::from_static(&[b'x'; 64 << 10]);
+
+async fn flood(mut socket: WebSocket) {
+    while socket.send(Message::Binary(CHUNK)).await.is_ok() {}
 }
 
 fn get_request(path: &str) -> String {
@@ -203,6 +219,23 @@ async fn a_client_that_dawdles_is_let_go() {
     gate.write_all(get_request("/").as_bytes()).await.unwrap();
     read_until(&mut gate, "hello").await;
     assert_eq!(read_to_end(&mut gate).await, b"", "idle for too long");
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_let_go() {
+    let server = Server::start(Limits { connections_max: 3, write_stall_timeout: SOON, ..limits() });
+    let _stalled = server.send(&get_request("/flood")).await;
+    let _stalled_socket = server.send(&WEBSOCKET_REQUEST.replace("/ws", "/ws-flood")).await;
+    // One that reads, and waits for nothing, is not concerned.
+    let mut patient = server.send_to_gate().await;
+    let gone = async {
+        while !server.metrics.encode().unwrap().contains("tidegate_http_connections 1\n") {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, gone).await.expect("both places are given back");
+    server.gate.add_permits(1);
+    assert!(read_until(&mut patient, "opened").await.starts_with("HTTP/1.1 200"));
 }
 
 #[tokio::test]

@@ -31,7 +31,14 @@ pub fn options(config: Config, hook_program: PathBuf, search_path: OsString) -> 
     // Telemetry has them already.
     let Log { format: _, filter: _ } = log;
     let Tls { cert, key } = tls;
-    let Http { connections_max, header_bytes_max, header_read_timeout, body_bytes_max, body_read_timeout } = http;
+    let Http {
+        connections_max,
+        header_bytes_max,
+        header_read_timeout,
+        body_bytes_max,
+        body_read_timeout,
+        write_stall_timeout,
+    } = http;
     server::Options {
         data_dir,
         listen: Listen {
@@ -47,6 +54,7 @@ pub fn options(config: Config, hook_program: PathBuf, search_path: OsString) -> 
             header_read_timeout,
             body_bytes_max: body_bytes_max.as_usize(),
             body_read_timeout,
+            write_stall_timeout,
             drain_time,
         },
         manifests,

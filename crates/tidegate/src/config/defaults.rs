@@ -79,6 +79,7 @@ fn http(limits: &HttpLimits) -> Http {
         header_read_timeout: limits.header_read_timeout,
         body_bytes_max: Bytes::new(limits.body_bytes_max),
         body_read_timeout: limits.body_read_timeout,
+        write_stall_timeout: limits.write_stall_timeout,
     }
 }
 

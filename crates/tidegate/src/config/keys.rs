@@ -159,6 +159,12 @@ pub const KEYS: &[Key] = &[
         100..=HOUR,
         "How long a client may take to send a body."
     ),
+    key!(
+        "http.write_stall_timeout" = http.write_stall_timeout,
+        None,
+        100..=HOUR,
+        "How long a client may read nothing of what waits for it, answers and watches alike."
+    ),
     key!("store.cache_bytes" = store.cache_bytes, None, MIB..=TIB, "Memory for blocks read from disk."),
     key!(
         "store.memtable_bytes" = store.memtable_bytes,

@@ -102,6 +102,7 @@ pub struct Http {
     pub header_read_timeout: Duration,
     pub body_bytes_max: Bytes,
     pub body_read_timeout: Duration,
+    pub write_stall_timeout: Duration,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
