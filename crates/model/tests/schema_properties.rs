@@ -181,9 +181,9 @@ proptest! {
     fn defaulting_is_idempotent(schema in schema(), value in value()) {
         if let Some(kind) = kind(&schema) {
             let mut once = json!({"spec": value});
-            kind.storage_version().schema.default(&mut once);
+            kind.storage_version().schema.default(&mut once).unwrap();
             let mut twice = once.clone();
-            kind.storage_version().schema.default(&mut twice);
+            kind.storage_version().schema.default(&mut twice).unwrap();
             prop_assert_eq!(once, twice);
         }
     }

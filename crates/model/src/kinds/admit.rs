@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Kind, KindVersion, metadata};
 use crate::schema::path::Errors;
-use crate::{FieldError, Object};
+use crate::{FieldError, FieldErrorReason, Object};
 
 impl Kind {
     /// Makes `object` what will be stored, and says what is wrong with it. An
@@ -16,9 +16,14 @@ impl Kind {
         metadata::check(self, object, &mut errors);
         let mut value = Value::Object(std::mem::take(object.root_mut()));
         version.schema.prune(&mut value);
-        version.schema.default(&mut value);
-        let old = old.filter(|_| version.schema.has_rules()).map(|old| Value::Object(old.root().clone()));
-        errors.extend(version.schema.validate(&value, old.as_ref()));
+        match version.schema.default(&mut value) {
+            Ok(()) => {
+                let old = old.filter(|_| version.schema.has_rules()).map(|old| Value::Object(old.root().clone()));
+                errors.extend(version.schema.validate(&value, old.as_ref()));
+            }
+            // Half filled in, it would be blamed for what is not its author's.
+            Err(error) => errors.push("", FieldErrorReason::TooLong, format!("Too long: {error}")),
+        }
         if let Value::Object(root) = value {
             *object.root_mut() = root;
         }

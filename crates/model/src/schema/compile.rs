@@ -306,7 +306,10 @@ impl<'a> Compiler<'a> {
             return None;
         }
         let mut filled = value.clone();
-        defaulting::fill(node, &mut filled);
+        if let Err(error) = defaulting::fill(node, &mut filled) {
+            self.errors.push(path, FieldErrorReason::TooLong, format!("Too long: {error}"));
+            return None;
+        }
         if super::prune::has_unknown(node, &filled) {
             self.errors.invalid(path, "Invalid value: must not have unknown fields: they would be pruned");
         }

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use checks::{Bound, Checks, Pattern};
+pub use defaulting::DefaultsTooLarge;
 pub use node::{Additional, ArrayNode, ListType, Node, NodeKind, ObjectNode};
 pub use path::ERRORS_MAX;
 
@@ -43,6 +44,10 @@ pub const SCHEMA_NODES_MAX: usize = 100_000;
 /// Different patterns in one schema, each at most 512 KiB when compiled, so
 /// 256 MiB at the very worst; the CRDs we test with have at most 11.
 pub const PATTERNS_MAX: usize = 500;
+/// What defaults may add to one object, as JSON; an object may have as much in
+/// all. A default is copied into every item that lacks it, so that 100,000
+/// times `{}` and a default of 100 KB would otherwise be 10 GB.
+pub const DEFAULTS_BYTES_MAX: usize = 3 << 20;
 /// Characters of a description that are kept.
 pub const DESCRIPTION_LENGTH_MAX: usize = 300;
 
@@ -73,8 +78,8 @@ impl Schema {
     }
 
     /// Fills in defaults. Where a null is not allowed it counts as absent.
-    pub fn default(&self, object: &mut Value) {
-        defaulting::fill(&self.root, object);
+    pub fn default(&self, object: &mut Value) -> Result<(), DefaultsTooLarge> {
+        defaulting::fill(&self.root, object)
     }
 
     /// What is wrong with `object`; with `old`, transition rules are checked

@@ -1,7 +1,7 @@
 //! Everything but rules.
 
 use serde_json::{Value, json};
-use tidegate_model::schema::{ERRORS_MAX, SCHEMA_DEPTH_MAX, Schema};
+use tidegate_model::schema::{DefaultsTooLarge, ERRORS_MAX, SCHEMA_DEPTH_MAX, Schema};
 
 use crate::{check, refuse, spec};
 
@@ -221,7 +221,7 @@ fn defaults() {
     ];
     for (node, value, filled) in table {
         let mut object = json!({"spec": value});
-        spec(node).default(&mut object);
+        spec(node).default(&mut object).unwrap();
         assert_eq!(object["spec"], filled, "{node}");
     }
     refuse(
@@ -240,6 +240,29 @@ fn defaults() {
         "{type: object, default: {a: 1}, properties: {a: {type: integer}}}",
         &["default: Forbidden: must not be set at the root or in metadata"],
     );
+}
+
+#[test]
+fn defaults_are_bounded() {
+    let items = |default: usize| {
+        let text = "x".repeat(default);
+        format!("{{type: array, items: {{type: object, properties: {{a: {{type: string, default: {text}}}}}}}}}")
+    };
+    for (default, count, fits) in [
+        (100_000, 31, true),
+        (100_000, 32, false),
+        // 10 GB, if they were made.
+        (100_000, 100_000, false),
+        (1, 100_000, true),
+    ] {
+        let mut object = json!({"spec": vec![json!({}); count]});
+        let filled = spec(&items(default)).default(&mut object);
+        assert_eq!(filled.is_ok(), fits, "{default} bytes, {count} times");
+    }
+    let default = vec!["{}"; 100].join(", ");
+    let node = items(100_000).replacen("{", &format!("{{default: [{default}], "), 1);
+    let error = format!("properties[a].default: Too long: {DefaultsTooLarge}");
+    refuse(&format!("{{type: object, properties: {{a: {node}}}}}"), &[&error]);
 }
 
 #[test]
