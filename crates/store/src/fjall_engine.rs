@@ -22,6 +22,9 @@ use crate::{Options, StoreError};
 /// engine flushes tables to get rid of the older, and a restart reads at most
 /// about as much.
 const JOURNAL_BYTES_MAX: u64 = 128 << 20;
+/// Files of tables that are kept open between two reads; at 64 MiB each, a
+/// store of 24 GiB never opens one twice.
+pub const OPEN_TABLES_MAX: usize = 384;
 /// One flushes, one compacts.
 const WORKERS: usize = 2;
 const SEGMENT_NAME_PREFIX: &str = "log-";
@@ -56,6 +59,7 @@ impl FjallEngine {
             .cache_size(options.cache_bytes)
             .max_journaling_size(JOURNAL_BYTES_MAX)
             .worker_threads(WORKERS)
+            .max_cached_files(Some(OPEN_TABLES_MAX))
             // The journal is short-lived and the disk is not the bottleneck.
             .journal_compression(CompressionType::None)
             .open()?;

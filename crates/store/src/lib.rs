@@ -37,6 +37,7 @@ mod watch;
 pub use engine::{Change, Engine, Rows, SegmentId, Snapshot, Table};
 pub use error::{CommitError, ListError, OpenError, StoreError, WatchError};
 pub use event::{Event, EventParts};
+pub use fjall_engine::OPEN_TABLES_MAX;
 pub use head::Window;
 pub use list::{ContinueToken, ListRequest, Page};
 pub use options::{Clock, OnLoss, Options, WindowLimits};

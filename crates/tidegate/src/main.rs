@@ -10,6 +10,7 @@ mod client;
 mod command;
 mod config;
 mod nearest;
+mod open_files;
 mod output;
 mod progress;
 mod telemetry;

@@ -15,6 +15,7 @@ use super::UsageError;
 use super::serve_options::options;
 use crate::cli::ServeArgs;
 use crate::config::{self, Config, Sources};
+use crate::open_files;
 use crate::output::Table;
 use crate::telemetry::{self, Reader};
 
@@ -22,14 +23,16 @@ use crate::telemetry::{self, Reader};
 const RUNTIME_END_MAX: Duration = Duration::from_secs(2);
 
 pub fn run(args: &ServeArgs) -> Result<ExitCode> {
-    let (config, warnings) = config::load(&sources(args)).map_err(|error| UsageError(format!("{error:#}")))?;
+    let (mut config, warnings) = config::load(&sources(args)).map_err(|error| UsageError(format!("{error:#}")))?;
     if args.show_config {
         let text = Table::new(["KEY", "VALUE", "MEANING"]).render(&config::shown(&config));
         std::io::stdout().write_all(text.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     let reader = telemetry::start(&config.log);
-    for warning in warnings {
+    let (connections_max, too_few_files) = open_files::connections(open_files::raise(), config.http.connections_max);
+    config.http.connections_max = connections_max;
+    for warning in warnings.into_iter().chain(too_few_files) {
         tracing::warn!("{warning}");
     }
     let runtime =
