@@ -16,11 +16,13 @@ pub struct ResourceVersion(u64);
 
 impl ResourceVersion {
     /// Each version prints with this many digits: from 10^15 (reached in
-    /// September 2001) to 2^53, about 9.007 × 10^15.
+    /// March 2000) to 2^53, about 9.007 × 10^15.
     pub const DIGITS: usize = 16;
     const MIN: u64 = 1_000_000_000_000_000;
     const MAX: u64 = 1 << 53;
     const LINE_SHIFT: u32 = 20;
+    /// How far apart lines begin that start in neighbouring seconds.
+    pub const LINE_SECOND: u64 = 1 << Self::LINE_SHIFT;
 
     /// The first version of a number line that starts at `epoch_seconds`.
     pub fn line_start(epoch_seconds: u64) -> Self {
@@ -31,6 +33,11 @@ impl ResourceVersion {
     pub fn from_raw(raw: u64) -> Self {
         debug_assert!((Self::MIN..Self::MAX).contains(&raw), "version {raw} is off the line");
         Self(raw)
+    }
+
+    /// `None` off the line: before March 2000 or after the year 2242.
+    pub fn checked_from_raw(raw: u64) -> Option<Self> {
+        (Self::MIN..Self::MAX).contains(&raw).then_some(Self(raw))
     }
 
     pub fn raw(self) -> u64 {
@@ -63,8 +70,7 @@ impl FromStr for ResourceVersion {
         if text.len() != Self::DIGITS || !text.bytes().all(|b| b.is_ascii_digit()) {
             return Err(invalid());
         }
-        let raw = text.parse().map_err(|_| invalid())?;
-        if (Self::MIN..Self::MAX).contains(&raw) { Ok(Self(raw)) } else { Err(invalid()) }
+        text.parse().ok().and_then(Self::checked_from_raw).ok_or_else(invalid)
     }
 }
 

@@ -13,6 +13,10 @@ pub enum StoreError {
     Engine { doing: &'static str, reason: String },
     #[error("{place} does not decode ({reason}): stop the server and run `tidegate store check`")]
     Corrupt { place: String, reason: &'static str },
+    #[error(
+        "no number line can begin now: the clock is {clock_seconds} s after 1970, and a line lies between the years 2000 and 2242; set the clock, then try again"
+    )]
+    OffLine { clock_seconds: u64 },
 }
 
 #[derive(Clone, Debug, thiserror::Error)]

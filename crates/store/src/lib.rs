@@ -14,6 +14,7 @@ mod head;
 mod hub;
 mod hub_index;
 mod journal;
+mod line_start;
 mod list;
 mod maintenance;
 mod open;

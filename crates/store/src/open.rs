@@ -8,6 +8,9 @@
 //! tables        the engine's numbers for the tables that must exist
 //! engine/       the engine's files
 //! ```
+//!
+//! Invariant: a directory with a format is a whole store. An import works
+//! beside it, in `<directory>.importing`, and is renamed when it is complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write as _};
@@ -20,8 +23,6 @@ use crate::fjall_engine::FjallEngine;
 use crate::{OpenError, Options, recovery};
 
 const FORMAT: &str = "tidegate-store 1";
-/// Instead of the format, until an import is complete.
-const UNFINISHED: &str = "tidegate-store, import unfinished";
 
 /// Opens the store in `dir`, or creates one.
 pub(crate) fn open(dir: &Path, options: &Options) -> Result<FjallEngine, OpenError> {
@@ -39,43 +40,49 @@ pub(crate) fn open_existing(dir: &Path, options: &Options) -> Result<FjallEngine
     if dir.join("format").exists() { open(dir, options) } else { Err(OpenError::Missing { dir: dir.into() }) }
 }
 
-/// A new store that nobody can open until [`finish`].
-pub(crate) fn open_unfinished(dir: &Path, options: &Options) -> Result<FjallEngine, OpenError> {
-    fs::create_dir_all(dir).map_err(io("create", dir))?;
-    let lock = lock(dir)?;
-    write_whole(dir, "format", UNFINISHED)?;
-    open_locked(dir, options, lock)
-}
-
-pub(crate) fn finish(dir: &Path) -> Result<(), OpenError> {
-    write_whole(dir, "format", FORMAT)
-}
-
-/// Removes everything in `dir`, for an import that failed.
-pub(crate) fn empty(dir: &Path) -> std::io::Result<()> {
-    for name in ["engine", "acknowledged", "tables", "tables.new", "format", "format.new", "lock"] {
-        let path = dir.join(name);
-        let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-        if let Err(error) = removed
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            return Err(error);
+/// A new store under its [`draft`] name, which becomes the one in `dir` when
+/// it is [`finish`]ed. What an import left there that was killed is removed.
+pub(crate) fn open_draft(dir: &Path, options: &Options) -> Result<FjallEngine, OpenError> {
+    let draft = draft(dir);
+    fs::create_dir_all(&draft).map_err(io("create", &draft))?;
+    let lock = lock(&draft)?;
+    let engine_dir = draft.join("engine");
+    if engine_dir.exists() {
+        fs::remove_dir_all(&engine_dir).map_err(io("remove", &engine_dir))?;
+    }
+    for name in ["acknowledged", "tables", "format"] {
+        let path = draft.join(name);
+        if path.exists() {
+            fs::remove_file(&path).map_err(io("remove", &path))?;
         }
     }
-    Ok(())
+    open_locked(&draft, options, lock)
 }
 
-/// Where the line of a new store begins.
-pub(crate) fn line_start(options: &Options) -> ResourceVersion {
-    ResourceVersion::line_start(options.clock.now_ms() / 1000)
+/// The draft's engine must be closed.
+pub(crate) fn finish(dir: &Path) -> Result<(), OpenError> {
+    let draft = draft(dir);
+    write_whole(&draft, "format", FORMAT)?;
+    // Over an empty directory, if there is one: the system refuses any other.
+    fs::rename(&draft, dir).map_err(io("move the import to", dir))?;
+    let parent = draft.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent).and_then(|parent| parent.sync_all()).map_err(io("sync", parent))
 }
 
-/// Where the next line of a store begins that has minted at least `newest`:
-/// above all that it can have minted until now, which is fewer than 2^20 a
-/// second, wherever the clock stands.
-pub(crate) fn next_line_start(options: &Options, newest: Option<ResourceVersion>) -> ResourceVersion {
-    let next_second = ResourceVersion::line_start(options.clock.now_ms() / 1000 + 1);
-    newest.map_or(next_second, |newest| newest.next().max(next_second))
+/// For an import that failed.
+pub(crate) fn discard_draft(dir: &Path) -> std::io::Result<()> {
+    match fs::remove_dir_all(draft(dir)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Beside `dir`, so that it is on the same disk.
+fn draft(dir: &Path) -> PathBuf {
+    // The components drop a slash at the end.
+    let mut name = dir.components().as_path().as_os_str().to_owned();
+    name.push(".importing");
+    name.into()
 }
 
 fn open_locked(dir: &Path, options: &Options, lock: File) -> Result<FjallEngine, OpenError> {
@@ -115,11 +122,6 @@ fn check_format(dir: &Path) -> Result<(), OpenError> {
     let path = dir.join("format");
     match fs::read_to_string(&path) {
         Ok(text) if text.trim_end() == FORMAT => Ok(()),
-        Ok(text) if text.trim_end() == UNFINISHED => Err(OpenError::Damaged {
-            place: dir.into(),
-            reason: "an import into it did not finish".into(),
-            remedy: "delete the directory and import again",
-        }),
         Ok(text) => {
             let found = text.lines().next().unwrap_or_default().chars().take(64).collect();
             Err(OpenError::Format { dir: dir.into(), found, known: FORMAT })
@@ -131,6 +133,13 @@ fn check_format(dir: &Path) -> Result<(), OpenError> {
 
 /// What a first start leaves that died at once counts as nothing.
 fn check_empty(dir: &Path) -> Result<(), OpenError> {
+    if draft(dir).exists() {
+        return Err(OpenError::Damaged {
+            place: draft(dir),
+            reason: "an import did not finish".into(),
+            remedy: "import again, or delete that directory to begin with an empty store",
+        });
+    }
     for entry in fs::read_dir(dir).map_err(io("read", dir))? {
         let name = entry.map_err(io("read", dir))?.file_name();
         if name != "lock" && name != "format.new" {

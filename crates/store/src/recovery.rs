@@ -174,7 +174,7 @@ pub(crate) fn begin_epoch(
     let snapshot = engine.snapshot()?;
     let old = Head::load(&*snapshot)?;
     let newest = old.as_ref().map(|head| head.newest).max(acknowledged);
-    let head = Head::new(crate::open::next_line_start(options, newest));
+    let head = Head::new(crate::line_start::next(options, newest)?);
     let mut changes = old.map_or(Vec::new(), |mut old| old.drop_segments(old.segments.len()).1);
     changes.retain(|change| change.value.is_none());
     changes.extend(recount(&*snapshot)?);

@@ -187,7 +187,7 @@ fn spawn(name: &'static str, run: impl FnOnce() + Send + 'static) -> Result<Join
 
 /// The first rows of an empty engine.
 fn begin_line(engine: &dyn Engine, options: &Options) -> Result<Head, StoreError> {
-    let head = Head::new(crate::open::line_start(options));
+    let head = Head::new(crate::line_start::first(options)?);
     engine.write(head.changes(), head.newest)?;
     Ok(head)
 }

@@ -2,15 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::json;
 use tidegate_model::ResourceVersion;
 use tidegate_store::{
-    Change, Clock, Engine, OpenError, Options, Restore, Start, Store, Table, ToolError, Transaction, WatchError,
-    WindowLimits, check, check_engine, compact, export, import,
+    Change, Clock, Engine, OpenError, Options, Restore, Start, Store, StoreError, Table, ToolError, Transaction,
+    WatchError, WindowLimits, check, check_engine, compact, export, import,
 };
 use tidegate_testkit::MemoryEngine;
 use tidegate_testkit::objects::{delete, key, put, select, widgets};
@@ -112,11 +112,58 @@ async fn a_damaged_export_is_refused_and_leaves_nothing() {
         ("line repeated", changed(&|lines| lines.insert(3, lines[2]))),
         ("lines swapped", changed(&|lines| lines.swap(2, 3))),
         ("header dropped", changed(&|lines| drop(lines.drain(..1)))),
+        ("a line after the trailer", changed(&|lines| lines.push(lines[2]))),
+        ("a second trailer", changed(&|lines| lines.push(lines[lines.len() - 1]))),
+        ("bytes after the trailer", [text.as_bytes(), b"x"].concat()),
     ] {
         let to = tempfile::tempdir().unwrap();
         let refused = import_into(to.path(), &stream, Restore::KeepEpoch).unwrap_err();
         assert!(matches!(refused, ToolError::Damaged { .. }), "{case}: {refused}");
         assert_eq!(std::fs::read_dir(to.path()).unwrap().count(), 0, "{case}");
+        assert!(!draft(to.path()).exists(), "{case}");
+    }
+}
+
+/// Where an import works.
+fn draft(dir: &Path) -> PathBuf {
+    dir.with_file_name(format!("{}.importing", dir.file_name().unwrap().display()))
+}
+
+#[tokio::test]
+async fn an_import_that_was_killed_is_no_store() {
+    let root = tempfile::tempdir().unwrap();
+    let (from, to) = (root.path().join("from"), root.path().join("to"));
+    store_at(&from).await;
+    let stream = exported(&from);
+    // As far as it can get without being done.
+    std::fs::create_dir(draft(&to)).unwrap();
+    std::fs::create_dir_all(draft(&to).join("engine/half")).unwrap();
+    std::fs::write(draft(&to).join("acknowledged"), "9007199254740000\n").unwrap();
+    let refused = Store::open(&to, options()).map(drop).unwrap_err();
+    assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
+    import_into(&to, &stream, Restore::KeepEpoch).unwrap();
+    assert_eq!(exported(&to), stream);
+    assert!(!draft(&to).exists());
+}
+
+#[tokio::test]
+async fn a_restore_does_not_trust_the_clock() {
+    let root = tempfile::tempdir().unwrap();
+    let from = root.path().join("from");
+    store_at(&from).await;
+    let stream = exported(&from);
+    let old = Store::open(&from, options()).unwrap();
+    let seen = old.commit(put("a/later", "", json!({}))).await.unwrap().version;
+    let restore = |name: &str, clock_ms: u64| {
+        let options = Options { clock: Clock::new(move || clock_ms), ..options() };
+        import(&root.path().join(name), &stream[..], Restore::NewEpoch, &options, &mut |_| {})
+    };
+    let restored = restore("behind", 1_000_000_000_000).unwrap();
+    assert!(restored.newest > seen, "{} is not above {seen}", restored.newest);
+    for (name, clock_ms) in [("too early", 0), ("too late", 9_000_000_000_000), ("nonsense", u64::MAX)] {
+        let refused = restore(name, clock_ms).unwrap_err();
+        assert!(matches!(refused, ToolError::Storage(StoreError::OffLine { .. })), "{name}: {refused}");
+        assert!(!root.path().join(name).exists(), "{name}");
     }
 }
 
@@ -134,8 +181,6 @@ async fn tools_respect_what_is_there() {
     drop(store);
     compact(dir.path(), &mut |_| {}).unwrap();
     assert_eq!(exported(dir.path()), stream);
-    std::fs::write(dir.path().join("format"), "tidegate-store, import unfinished\n").unwrap();
-    assert!(matches!(Store::open(dir.path(), options()), Err(OpenError::Damaged { .. })));
 }
 
 /// Each kind of row, spoiled: the check names it.

@@ -14,7 +14,7 @@ use crate::engine::{Engine, Table};
 use crate::head::Head;
 use crate::row::{self, ObjectRow, corrupt};
 use crate::view::{MetaSort, decode_counter, meta_rows};
-use crate::{Options, StoreError, View, open};
+use crate::{Options, StoreError, View, line_start, open};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Exported {
@@ -28,7 +28,7 @@ pub struct Exported {
 pub fn export(dir: &Path, stream: impl Write, progress: &mut dyn FnMut(Progress)) -> Result<Exported, ToolError> {
     let engine = open::open_existing(dir, &Options::default())?;
     let snapshot = engine.snapshot()?;
-    let head = Head::load(&*snapshot)?.unwrap_or_else(|| Head::new(open::line_start(&Options::default())));
+    let head = Head::load(&*snapshot)?.map_or_else(|| line_start::first(&Options::default()).map(Head::new), Ok)?;
     let view = View::new(head, snapshot);
     let mut writer = Writer::new(BufWriter::new(stream));
     writer.write(&header(&view)?)?;

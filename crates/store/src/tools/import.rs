@@ -1,7 +1,7 @@
 //! A store from an export.
 //!
-//! Invariant: until the last line was read and checked, the directory is not a
-//! store; an import that fails leaves it empty.
+//! Invariant: until the last line was read and checked, the directory is not
+//! touched; an import that fails leaves it as it was.
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -21,7 +21,7 @@ use crate::head::{Head, Segment};
 use crate::row::{self, ObjectRow};
 use crate::stage::{counter_row, log_row};
 use crate::view::{counter_key, mark_key};
-use crate::{Options, open};
+use crate::{Options, line_start, open};
 
 /// Bytes of one write.
 const BATCH_BYTES_MAX: usize = 8 << 20;
@@ -56,9 +56,9 @@ pub fn import(
     }
     let outcome = fill(dir, stream, restore, options, progress);
     if outcome.is_err()
-        && let Err(error) = open::empty(dir)
+        && let Err(error) = open::discard_draft(dir)
     {
-        tracing::warn!(dir = %dir.display(), %error, "failed to remove what the import left: delete it");
+        tracing::warn!(dir = %dir.display(), %error, "failed to remove what the import left beside it: delete that");
     }
     outcome
 }
@@ -77,8 +77,13 @@ fn fill(
         Some(Line::Header(_)) => return Err(reader.damaged("its format is newer than this program")),
         _ => return Err(reader.damaged("an export begins with a header")),
     };
-    let engine = open::open_unfinished(dir, options)?;
-    let mut target = Target::new(&engine, options, restore, &header).ok_or_else(|| reader.damaged(VERSION))?;
+    let head = exported_head(&header).ok_or_else(|| reader.damaged(VERSION))?;
+    let new_line = match restore {
+        Restore::KeepEpoch => None,
+        Restore::NewEpoch => Some(line_start::restored(options, head.newest)?),
+    };
+    let engine = open::open_draft(dir, options)?;
+    let mut target = Target::new(&engine, options, head, new_line);
     loop {
         match reader.next()? {
             None => return Err(reader.damaged("the export ends without a trailer: it is cut off")),
@@ -97,6 +102,9 @@ fn fill(
         }
         target.write_if_large()?;
     }
+    if reader.next()?.is_some() {
+        return Err(reader.damaged("it follows the trailer"));
+    }
     let imported = target.finish()?;
     drop(engine);
     open::finish(dir)?;
@@ -105,13 +113,20 @@ fn fill(
 
 const VERSION: &str = "a version is off the number line";
 
+fn exported_head(header: &Header) -> Option<Head> {
+    let version = |text: &str| text.parse::<ResourceVersion>().ok();
+    let (epoch, newest, floor) = (version(&header.epoch)?, version(&header.newest)?, version(&header.oldest)?);
+    Some(Head { epoch, newest, floor, segments: Vec::new() })
+}
+
 /// The store in the making.
 struct Target<'a> {
     engine: &'a dyn Engine,
     options: &'a Options,
-    restore: Restore,
     /// As exported.
     head: Head,
+    /// Where the log begins anew; without it, the log is imported too.
+    new_line: Option<ResourceVersion>,
     last_event: ResourceVersion,
     counts: HashMap<Vec<u8>, u64>,
     changes: Vec<Change>,
@@ -120,13 +135,10 @@ struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    fn new(engine: &'a dyn Engine, options: &'a Options, restore: Restore, header: &Header) -> Option<Self> {
-        let version = |text: &str| text.parse::<ResourceVersion>().ok();
-        let (epoch, newest, floor) = (version(&header.epoch)?, version(&header.newest)?, version(&header.oldest)?);
-        let head = Head { epoch, newest, floor, segments: Vec::new() };
+    fn new(engine: &'a dyn Engine, options: &'a Options, head: Head, new_line: Option<ResourceVersion>) -> Self {
         let done = Trailer { objects: 0, events: 0, marks: 0, sum: String::new() };
         let (counts, changes) = (HashMap::new(), Vec::new());
-        Some(Self { engine, options, restore, last_event: floor, head, counts, changes, bytes: 0, done })
+        Self { engine, options, last_event: head.floor, head, new_line, counts, changes, bytes: 0, done }
     }
 
     fn object(&mut self, line: ObjectLine) -> Result<(), &'static str> {
@@ -162,7 +174,7 @@ impl<'a> Target<'a> {
         }
         self.last_event = event.version;
         self.done.events += 1;
-        if self.restore == Restore::KeepEpoch {
+        if self.new_line.is_none() {
             self.log(&event)?;
         }
         Ok(())
@@ -213,8 +225,8 @@ impl<'a> Target<'a> {
     }
 
     fn finish(mut self) -> Result<Imported, ToolError> {
-        if self.restore == Restore::NewEpoch {
-            self.head = Head::new(open::next_line_start(self.options, Some(self.head.newest)));
+        if let Some(start) = self.new_line {
+            self.head = Head::new(start);
         }
         let counters = std::mem::take(&mut self.counts).into_iter().map(|(key, count)| counter_row(key, count));
         self.changes.extend(counters);
