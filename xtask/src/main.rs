@@ -1,6 +1,8 @@
 //! Developer tasks: `cargo xtask <task>`.
 
+mod assets;
 mod bench;
+mod packages;
 mod test;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +25,11 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Provide the programs of the cluster tests: kube-apiserver, etcd, kubectl and others
+    ///
+    /// Those in KUBEBUILDER_ASSETS are taken; others are built once with Go
+    /// into the user's cache, or into TIDEGATE_ASSETS_CACHE.
+    Assets,
     /// Measure a release build over loopback and print a table; takes minutes
     Bench {
         /// Passed on to the benchmark, such as `--seconds 5` or `--large 0`
@@ -34,6 +41,7 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
         Task::Test { args } => test::run(&args),
+        Task::Assets => assets::run(),
         Task::Bench { args } => bench::run(&args),
     }
 }

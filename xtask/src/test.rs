@@ -13,6 +13,8 @@ const CORPUS_BESIDE_ROOT: &str = "../shared/crds";
 
 pub fn run(args: &[String]) -> Result<()> {
     let root = crate::workspace_root()?;
+    let assets = crate::assets::provide()?;
+    crate::packages::ensure_sshd()?;
     let started = Instant::now();
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(&root).arg("test").stdout(Stdio::piped());
@@ -22,6 +24,7 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     // One failure should not hide the others.
     cargo.arg("--no-fail-fast").args(args);
+    cargo.env(tidegate_assets::FOLDER_VARIABLE, assets.built());
     if let Some(corpus) = corpus(&root) {
         cargo.env(CORPUS_VARIABLE, corpus);
     }
