@@ -1,19 +1,29 @@
 //! Bare repositories, read and served through the `git` program.
 //!
 //! Invariants: no kind and no HTTP is known here; every call runs without the
-//! user's configuration; a ref moves only inside git's own receive-pack, which
-//! names the value that it expects.
+//! user's configuration; a ref moves only inside git's own receive-pack and
+//! fetch, or in `update_ref`, which names the value that it expects.
 
 mod blobs;
+pub mod credentials;
 mod diff;
 mod error;
+mod fetch;
 mod pack;
 mod program;
+mod remote;
+mod remote_error;
+mod remote_url;
 mod repository;
 
 pub use blobs::{Blob, BlobLimits, Blobs};
+pub use credentials::Access;
 pub use diff::{Changed, EntryKind, Side};
 pub use error::GitError;
+pub use fetch::FetchError;
 pub use pack::{Pack, PackRequest, Service};
 pub use program::Program;
+pub use remote::{Ended, Remote, RemoteLimits};
+pub use remote_error::RemoteError;
+pub use remote_url::{PlainHttp, RemoteUrl, Scheme, UrlError};
 pub use repository::{ObjectId, Quarantine, Repository};

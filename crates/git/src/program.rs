@@ -43,7 +43,11 @@ impl Program {
 
     /// Git in `dir`, with an environment of its own.
     pub(crate) fn command(&self, dir: &Path) -> Command {
-        let mut command = Command::new(&self.git);
+        self.isolate(Command::new(&self.git), dir)
+    }
+
+    /// `command` in `dir`, with nothing of our own environment.
+    pub(crate) fn isolate(&self, mut command: Command, dir: &Path) -> Command {
         command
             .current_dir(dir)
             .env_clear()

@@ -88,13 +88,7 @@ impl Repository {
 
     /// The commit of `refs/heads/<branch>`, if the branch exists.
     pub async fn head(&self, branch: &str) -> Result<Option<ObjectId>, GitError> {
-        let name = format!("refs/heads/{branch}^{{commit}}");
-        let output = finish("rev-parse", self.command().args(["rev-parse", "--verify", "--quiet", &name])).await?;
-        match (output.status.code(), String::from_utf8_lossy(&output.stdout).trim()) {
-            (Some(0), id) => ObjectId::parse(id).map(Some).ok_or(unreadable("rev-parse", "no object id")),
-            (Some(1), _) => Ok(None),
-            _ => Err(failed("rev-parse", &self.dir, &output.stderr)),
-        }
+        self.resolve(&format!("refs/heads/{branch}")).await
     }
 
     /// Whether `new` has all the history of `old`.
@@ -126,7 +120,7 @@ impl Repository {
         blobs::read(self.command(), &self.dir, ids, limits).await
     }
 
-    fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let mut command = self.program.command(&self.dir);
         command.env("GIT_DIR", &self.dir);
         if let Some(quarantine) = &self.quarantine {

@@ -1,0 +1,110 @@
+//! A branch of a remote repository, brought here.
+
+use std::path::Path;
+
+use crate::error::GitError;
+use crate::program::{failed, finish, succeed};
+use crate::remote::{Ended, Remote};
+use crate::remote_error::{Asked, RemoteError, classify};
+use crate::repository::{ObjectId, Repository};
+
+const COMMAND: &str = "fetch";
+/// What a fetch that was killed leaves in the folder of packs.
+const UNFINISHED_PREFIX: &str = "tmp_";
+
+/// Why nothing was fetched: the host's doing, or ours.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl Repository {
+    /// Makes `into` (a whole name, such as `refs/…`) the commit that `branch`
+    /// has at the remote, whatever it was before. One at a time.
+    pub async fn fetch(&self, remote: &Remote, branch: &str, into: &str) -> Result<ObjectId, FetchError> {
+        let refspec = format!("+refs/heads/{branch}:{into}");
+        let args = [
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-auto-maintenance",
+            "--no-recurse-submodules",
+            "--no-show-forced-updates",
+            "--refmap=",
+            "--",
+            remote.url.as_str(),
+            &refspec,
+        ];
+        let ended = remote.call(&self.program, &self.dir, COMMAND, &args).await;
+        match ended {
+            Ok(Ended { status, .. }) if status.success() => {
+                Ok(self.resolve(into).await?.ok_or_else(|| RemoteError::NoBranch { branch: branch.to_owned() })?)
+            }
+            Ok(Ended { stderr, .. }) => {
+                self.remove_unfinished();
+                Err(classify(&asked(remote, branch), &stderr).into())
+            }
+            Err(error) => {
+                self.remove_unfinished();
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Moves the ref `name` from `old` (`None`: it must not exist) to `new`.
+    pub async fn update_ref(&self, name: &str, old: Option<&ObjectId>, new: &ObjectId) -> Result<(), GitError> {
+        let zeros = "0".repeat(new.as_str().len());
+        let old = old.map_or(&*zeros, ObjectId::as_str);
+        let mut command = self.command();
+        succeed("update-ref", &self.dir, command.args(["update-ref", name, new.as_str(), old])).await.map(drop)
+    }
+
+    /// The commit of the ref `name`, if it exists.
+    pub async fn resolve(&self, name: &str) -> Result<Option<ObjectId>, GitError> {
+        let commit = format!("{name}^{{commit}}");
+        let output = finish("rev-parse", self.command().args(["rev-parse", "--verify", "--quiet", &commit])).await?;
+        match (output.status.code(), String::from_utf8_lossy(&output.stdout).trim()) {
+            (Some(0), id) => {
+                let unreadable = GitError::Unreadable { command: "rev-parse", what: "no object id" };
+                ObjectId::parse(id).map(Some).ok_or(unreadable)
+            }
+            (Some(1), _) => Ok(None),
+            _ => Err(failed("rev-parse", &self.dir, &output.stderr)),
+        }
+    }
+
+    /// Packs what many fetches brought, if it has become much. What no ref
+    /// reaches goes after git's grace time.
+    pub async fn tidy(&self) -> Result<(), GitError> {
+        let mut command = self.command();
+        succeed("gc", &self.dir, command.args(["-c", "gc.autoDetach=false", "gc", "--auto", "--quiet"])).await.map(drop)
+    }
+
+    /// Else every attempt at a repository that is too large costs its limit of
+    /// disk. Should it fail, the next attempt tries again.
+    fn remove_unfinished(&self) {
+        let _ = remove_prefixed(&self.dir.join("objects/pack"), UNFINISHED_PREFIX);
+    }
+}
+
+fn asked<'a>(remote: &Remote, branch: &'a str) -> Asked<'a> {
+    Asked {
+        command: COMMAND,
+        branch,
+        stall_seconds: remote.limits.stall_max.as_secs(),
+        file_bytes_max: remote.limits.pack_bytes_max,
+    }
+}
+
+fn remove_prefixed(folder: &Path, prefix: &str) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
