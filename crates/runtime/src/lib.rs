@@ -1,1 +1,37 @@
-//! List-then-watch, cache, work queue, checkpoints, leases.
+//! What a controller is made of: list-then-watch, indexes, a work queue with
+//! backoff and quarantine, checkpoints, leases, and the manager that runs it.
+//!
+//! An author implements [`Reconciler`] and, where a reconcile depends on other
+//! objects, an [`Index`] (or uses [`Cache`]); the rest is here. State is
+//! reached through a [`Plane`] alone: in process, over the network, or a test's.
+//!
+//! Invariants: a key is never reconciled twice at once; what changed is
+//! reconciled after it changed, or is recorded as unfinished; a crash may
+//! repeat work and never skips it. Nothing here knows GraphQL, Git or a store.
+
+// The manager runs controllers in the next change; until then parts are unread.
+#![allow(dead_code)]
+
+mod cache;
+mod client;
+mod controller;
+mod error;
+mod index;
+mod item;
+mod kind;
+mod manager;
+mod plane;
+mod reconcile;
+
+pub use cache::{Cache, KeyedBy};
+pub use client::Client;
+pub use controller::{Backoff, Controller, ControllerOptions};
+pub use error::{ApiError, Fault};
+pub use index::{Change, Index, IndexHandle, Touched};
+pub use item::Item;
+pub use kind::Kind;
+pub use manager::{AddError, Manager, ManagerOptions};
+pub use plane::{
+    Fence, Lease, LeaseRequest, ListPage, Plane, Precondition, Source, StateChange, StateRow, WatchEvent, WatchStream,
+};
+pub use reconcile::{Next, ReconcileError, Reconciler};

@@ -1,0 +1,111 @@
+//! What reconcilers know of other objects, kept up to date by the manager.
+
+use std::sync::Arc;
+
+use tidegate_model::ObjectKey;
+use tokio::sync::watch;
+
+use crate::{Item, Kind};
+
+/// A structure of the author's own over all objects of some kinds, written by
+/// one task and read by many reconcilers.
+///
+/// It is filled from a list when the manager starts, then follows the watch.
+/// A change names the keys that must be reconciled because of it ("a product
+/// that moves touches two categories"), in proportion to the change.
+pub trait Index: Send + Sync + 'static {
+    /// What it is made of. A change of one kind comes in order; there is no
+    /// order between kinds.
+    fn kinds(&self) -> Vec<Kind>;
+
+    /// Takes over changes of one kind and says whom they concern, keys of the
+    /// changed kind included. May be told what it knows already.
+    fn apply(&self, kind: &Kind, changes: &[Change<'_>], touched: &mut Touched);
+
+    /// What it holds of a kind: after a new list, whatever is not in the list
+    /// is applied as [`Change::Gone`].
+    fn keys(&self, kind: &Kind) -> Vec<ObjectKey>;
+
+    /// Called when it has just been filled: which keys need a reconcile, going
+    /// by what their status says? What changed while no manager ran is found
+    /// here, because what an object was before is not known any more. An index
+    /// that cannot tell calls [`Touched::everything`].
+    fn audit(&self, touched: &mut Touched);
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'a> {
+    Put(&'a Item),
+    Gone(&'a ObjectKey),
+}
+
+impl Change<'_> {
+    pub fn key(&self) -> &ObjectKey {
+        match self {
+            Self::Put(item) => &item.key,
+            Self::Gone(key) => key,
+        }
+    }
+}
+
+/// Keys that must be reconciled; each goes to the controllers of its resource
+/// that use the index.
+#[derive(Clone, Default, Debug)]
+pub struct Touched {
+    keys: Vec<ObjectKey>,
+    everything: bool,
+}
+
+impl Touched {
+    pub fn add(&mut self, key: ObjectKey) {
+        self.keys.push(key);
+    }
+
+    /// Every object of every controller that uses the index.
+    pub fn everything(&mut self) {
+        self.everything = true;
+    }
+
+    pub fn is_everything(&self) -> bool {
+        self.everything
+    }
+
+    pub fn keys(&self) -> &[ObjectKey] {
+        &self.keys
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty() && !self.everything
+    }
+
+    pub(crate) fn take(&mut self) -> Self {
+        std::mem::take(self)
+    }
+}
+
+impl Extend<ObjectKey> for Touched {
+    fn extend<T: IntoIterator<Item = ObjectKey>>(&mut self, keys: T) {
+        self.keys.extend(keys);
+    }
+}
+
+/// An index that a manager keeps; cheap to clone. Controllers name it to be
+/// woken by it, and wait with their first reconcile until it is filled.
+#[derive(Clone)]
+pub struct IndexHandle {
+    pub(crate) index: Arc<dyn Index>,
+    pub(crate) filled: watch::Receiver<bool>,
+}
+
+impl IndexHandle {
+    /// Returns when the index holds what there was at the manager's start; at
+    /// once afterwards.
+    pub async fn filled(&self) {
+        // An error means that the manager is gone, and nobody waits for long.
+        let _ = self.filled.clone().wait_for(|filled| *filled).await;
+    }
+
+    pub fn is_filled(&self) -> bool {
+        *self.filled.borrow()
+    }
+}
