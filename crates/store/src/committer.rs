@@ -173,20 +173,33 @@ impl Committer {
     }
 
     fn trim(&self) -> Vec<SegmentId> {
-        let options = &self.shared.options;
-        let mut head = self.shared.view().head().clone();
-        let count = head.expired_segments(options, options.clock.now_ms());
-        if count == 0 || self.shared.failure().is_some() {
+        if self.shared.failure().is_some() {
             return Vec::new();
         }
-        let (dropped, changes) = head.drop_segments(count);
-        match self.write_durably(changes, head) {
-            Ok(()) => dropped,
-            Err(error) => {
-                self.shared.fail(error.to_string());
-                Vec::new()
-            }
+        self.try_trim().unwrap_or_else(|error| {
+            self.shared.fail(error.to_string());
+            Vec::new()
+        })
+    }
+
+    /// A store that nobody writes to outlives its window, too: then the segment
+    /// that is being filled makes room for an empty one and goes with the rest.
+    /// The new one is created first; after a crash in between it is one that no
+    /// row names, which the next start drops.
+    fn try_trim(&self) -> Result<Vec<SegmentId>, StoreError> {
+        let options = &self.shared.options;
+        let now_ms = options.clock.now_ms();
+        let mut head = self.shared.view().head().clone();
+        if head.is_past(options, now_ms) {
+            self.roll(&mut head, now_ms)?;
         }
+        let count = head.expired_segments(options, now_ms);
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let (dropped, changes) = head.drop_segments(count);
+        self.write_durably(changes, head)?;
+        Ok(dropped)
     }
 
     fn refuse_rest(&mut self) {

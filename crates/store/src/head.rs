@@ -91,9 +91,13 @@ impl Head {
         Window { oldest: self.floor, newest: self.newest, events: sum(|s| s.events), bytes: sum(|s| s.bytes) }
     }
 
-    /// Whether the next events belong into a new segment.
+    /// Whether the next events belong into a new segment. One without events
+    /// has room, however old it is.
     pub fn is_full(&self, options: &Options, now_ms: u64) -> bool {
         let Some(active) = self.segments.last() else { return true };
+        if active.events == 0 {
+            return false;
+        }
         let pieces = u64::from(options.segments.max(1));
         let age_ms = now_ms.saturating_sub(active.first_ms);
         active.events >= (options.window.events / pieces).max(1)
@@ -101,15 +105,25 @@ impl Head {
             || u128::from(age_ms) >= (options.window.age.as_millis() / u128::from(pieces)).max(1)
     }
 
+    /// Whether something is outside of the window.
+    pub fn is_trimmable(&self, options: &Options, now_ms: u64) -> bool {
+        self.is_past(options, now_ms) || self.expired_segments(options, now_ms) > 0
+    }
+
+    /// Whether every event is older than the window, those of the segment that
+    /// is being filled among them: then it must be sealed to be dropped.
+    pub fn is_past(&self, options: &Options, now_ms: u64) -> bool {
+        self.segments.last().is_some_and(|active| active.events > 0 && active.is_older(options, now_ms))
+    }
+
     /// How many of the oldest segments are outside of the window. The one that
-    /// is being filled stays, whatever its size.
+    /// is being filled stays, whatever its size: sealing it is another step.
     pub fn expired_segments(&self, options: &Options, now_ms: u64) -> usize {
         let Window { mut events, mut bytes, .. } = self.window();
         let limits = options.window;
         let sealed = self.segments.len().saturating_sub(1);
         let is_expired = |segment: &&Segment| {
-            let age_ms = now_ms.saturating_sub(segment.last_ms);
-            let expired = events > limits.events || bytes > limits.bytes || u128::from(age_ms) > limits.age.as_millis();
+            let expired = events > limits.events || bytes > limits.bytes || segment.is_older(options, now_ms);
             events -= segment.events;
             bytes -= segment.bytes;
             expired
@@ -134,7 +148,16 @@ impl Segment {
         Self { id, first, last: first, events: 0, bytes: 0, first_ms: now_ms, last_ms: now_ms }
     }
 
+    /// Whether even its last event is older than the window.
+    fn is_older(&self, options: &Options, now_ms: u64) -> bool {
+        u128::from(now_ms.saturating_sub(self.last_ms)) > options.window.age.as_millis()
+    }
+
     pub fn add(&mut self, version: ResourceVersion, bytes: usize, time_ms: u64) {
+        if self.events == 0 {
+            // It may have been waiting for its first event.
+            self.first_ms = time_ms;
+        }
         self.last = version;
         self.events += 1;
         self.bytes += bytes as u64;
@@ -175,7 +198,7 @@ mod tests {
             let mut segment = Segment::new(id, head.newest.next(), last_ms);
             for _ in 0..events {
                 head.newest = head.newest.next();
-                segment.add(head.newest, (bytes / events) as usize, last_ms);
+                segment.add(head.newest, (bytes / events.max(1)) as usize, last_ms);
             }
             head.segments.push(segment);
         }
@@ -198,6 +221,36 @@ mod tests {
         ] {
             assert_eq!(head(segments).expired_segments(&options, 1000), expired, "{segments:?}");
         }
+    }
+
+    #[test]
+    fn the_last_segment_is_past_by_age_alone() {
+        let window = WindowLimits { events: 100, bytes: 1000, age: Duration::from_millis(500) };
+        let options = Options { window, ..Options::default() };
+        for (segments, is_past) in [
+            (&[][..], false),
+            (&[(10, 10, 500)], false),
+            (&[(10, 10, 499)], true),
+            (&[(500, 5000, 600)], false),
+            (&[(10, 10, 100), (10, 10, 600)], false),
+            // Without events there is nothing to drop.
+            (&[(10, 10, 100), (0, 0, 100)], false),
+        ] {
+            assert_eq!(head(segments).is_past(&options, 1000), is_past, "{segments:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_segment_has_room_and_begins_with_its_first_event() {
+        let options = Options::default();
+        let mut head = head(&[(0, 0, 1000)]);
+        let later_ms = 1000 + 10 * options.window.age.as_millis() as u64;
+        assert!(!head.is_full(&options, later_ms));
+        let version = head.newest.next();
+        let segment = head.segments.last_mut().unwrap();
+        segment.add(version, 1, later_ms);
+        assert_eq!((segment.first_ms, segment.last_ms), (later_ms, later_ms));
+        assert!(!head.is_full(&options, later_ms));
     }
 
     #[test]

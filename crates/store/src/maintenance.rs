@@ -31,7 +31,7 @@ impl Maintenance {
 
     fn trim(&self) {
         let options = &self.shared.options;
-        if self.shared.view().head().expired_segments(options, options.clock.now_ms()) == 0 {
+        if !self.shared.view().head().is_trimmable(options, options.clock.now_ms()) {
             return;
         }
         let (answer, dropped) = oneshot::channel();

@@ -33,16 +33,20 @@ enum Window {
     Wide,
     /// So small that segments are dropped all the time.
     Tiny,
+    /// So short that even the segment that is being filled grows too old.
+    Brief,
 }
 
 impl Window {
     /// Small segments, so that rolling over is among what is interrupted.
     fn options(self) -> Options {
-        let (events, segments) = match self {
-            Self::Wide => (1_000_000, 10_000),
-            Self::Tiny => (60, 6),
+        let age = WindowLimits::default().age;
+        let (events, segments, age) = match self {
+            Self::Wide => (1_000_000, 10_000, age),
+            Self::Tiny => (60, 6, age),
+            Self::Brief => (1_000_000, 1, Duration::from_millis(3)),
         };
-        let window = WindowLimits { events, ..WindowLimits::default() };
+        let window = WindowLimits { events, age, ..WindowLimits::default() };
         Options { window, segments, maintenance_interval: Duration::from_millis(1), ..quiet() }
     }
 }
@@ -89,18 +93,28 @@ async fn nothing_acknowledged_is_lost() {
 /// and every object is at least as new as its writer was told.
 #[tokio::test]
 async fn a_tiny_window_moves_on_without_losing_objects() {
+    a_window_moves_on_without_losing_objects(Window::Tiny).await;
+}
+
+#[tokio::test]
+async fn a_brief_window_moves_on_without_losing_objects() {
+    a_window_moves_on_without_losing_objects(Window::Brief).await;
+}
+
+async fn a_window_moves_on_without_losing_objects(window: Window) {
     let seed = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let dir = tempfile::tempdir().unwrap();
     let mut heard = Heard::default();
     for round in 0..2 * ROUNDS {
-        run_and_kill(dir.path(), Window::Tiny, random.random_range(1..400), &mut heard);
+        run_and_kill(dir.path(), window, random.random_range(1..400), &mut heard);
         let report = check(dir.path(), &mut |_| {}).unwrap();
         assert_eq!(report.problems, Vec::<String>::new(), "round {round}");
     }
     heard.assert_told_once();
-    let store = Store::open(dir.path(), Window::Tiny.options()).unwrap();
+    // Nothing leaves it while we look.
+    let store = Store::open(dir.path(), Window::Wide.options()).unwrap();
     for (version, Acknowledged { path, number }) in heard.newest_of_each() {
         let stored = store.view().get(&key(&path)).unwrap().unwrap_or_else(|| panic!("{path} is lost"));
         let object: Value = serde_json::from_slice(&stored.json).unwrap();
@@ -119,7 +133,7 @@ async fn a_tiny_window_moves_on_without_losing_objects() {
 
 /// A start removes what a death left of dropped segments.
 fn assert_segments_go(dir: &Path) {
-    let store = Store::open(dir, Window::Tiny.options()).unwrap();
+    let store = Store::open(dir, Window::Wide.options()).unwrap();
     drop(store);
     let kept = std::fs::read_dir(dir.join("engine/keyspaces")).unwrap().count();
     assert!(kept < 40, "{kept} tables for a window of 6 segments");
@@ -214,7 +228,9 @@ impl Heard {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_process_that_dies() {
     let Ok(dir) = std::env::var(DIR) else { return };
-    let window = if std::env::var(WINDOW).unwrap() == "Tiny" { Window::Tiny } else { Window::Wide };
+    let name = std::env::var(WINDOW).unwrap();
+    let windows = [Window::Wide, Window::Tiny, Window::Brief];
+    let window = windows.into_iter().find(|window| format!("{window:?}") == name).unwrap();
     let store = Store::open(Path::new(&dir), window.options()).unwrap();
     let cursor = std::env::var(CURSOR).map_or(store.epoch(), |cursor| cursor.parse().unwrap());
     for writer in 0..WRITERS {

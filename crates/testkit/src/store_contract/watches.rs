@@ -1,13 +1,17 @@
 //! Watches: starts, order, filters, bookmarks, the window.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use serde_json::json;
 use tidegate_model::{EventType, ResourceVersion};
-use tidegate_store::{Expect, Op, Options, Selection, Start, Store, Transaction, WatchError, WatchItem, WindowLimits};
+use tidegate_store::{
+    Clock, Expect, Op, Options, Selection, Start, Store, Transaction, WatchError, WatchItem, WindowLimits,
+};
 
 use super::{Fixture, describe, quiet, replay, take};
-use crate::objects::{delete, put, select, widget, widgets, write};
+use crate::objects::{delete, key, put, select, widget, widgets, write};
 
 type Open = dyn Fn(Options) -> Fixture;
 
@@ -211,6 +215,35 @@ pub async fn the_window_moves_on(open: &Open) {
     // One that read nothing, because nothing was for it, has missed nothing.
     let wait = tokio::time::timeout(Duration::from_millis(20), asleep.next()).await;
     assert!(wait.is_err() && asleep.cursor() == window.newest, "{wait:?}");
+}
+
+/// By age alone: nobody writes, and yet every event leaves; numbers go on
+/// where they were, and a cursor at the end missed nothing.
+pub async fn the_window_ends_without_writes(open: &Open) {
+    let now_ms = Arc::new(AtomicU64::new(1_763_240_000_000));
+    let clock = now_ms.clone();
+    let options = Options {
+        window: WindowLimits { age: Duration::from_secs(60), ..WindowLimits::default() },
+        maintenance_interval: Duration::from_millis(1),
+        clock: Clock::new(move || clock.load(Relaxed)),
+        ..quiet()
+    };
+    let Fixture { store, guard: _guard } = open(options);
+    let mut live = store.watch(select(""), Start::Now).unwrap();
+    let first = store.commit(put("a/1", "", json!({}))).await.unwrap().version;
+    for round in 1..4 {
+        let newest = store.commit(put("a/1", "", json!({"round": round}))).await.unwrap().version;
+        assert!(newest > first && store.window().events > 0);
+        now_ms.fetch_add(60_001, Relaxed);
+        until(&store, |store| store.window().events == 0).await;
+        assert_eq!((store.window().oldest, store.window().newest), (newest, newest));
+        let expired = store.watch(select(""), Start::After(first)).map(|_| ());
+        assert!(matches!(expired, Err(WatchError::Expired { oldest, .. }) if oldest == newest), "{expired:?}");
+        assert!(replay(&store, select(""), newest).await.is_empty());
+        // It was there all the time, and the object still is.
+        take(&mut live, if round == 1 { 2 } else { 1 }).await;
+        assert_eq!(store.view().get(&key("a/1")).unwrap().unwrap().version, newest);
+    }
 }
 
 pub async fn watchers_are_limited(open: &Open) {
