@@ -237,19 +237,33 @@ fn write_nodes(
     Ok(())
 }
 
+/// What every write of a controller names: one object at one version.
+struct WriteTarget {
+    kind: KindRef,
+    namespace: Option<String>,
+    name: String,
+    resource_version: Option<String>,
+}
+
+impl WriteTarget {
+    fn take(api: &Api, field: &RootField, input: &mut Arguments) -> Result<Self, ApiError> {
+        Ok(Self {
+            kind: kind_of(api, field, input)?,
+            namespace: input.text("namespace")?,
+            name: input.required_text("name")?,
+            resource_version: input.text("resourceVersion")?,
+        })
+    }
+}
+
 async fn update_status(
     caller: Caller<'_>,
     field: &RootField,
     mut input: Arguments,
     selection: Selection,
 ) -> Result<Vec<u8>, ApiError> {
-    let kind = kind_of(caller.api, field, &mut input)?;
-    let write = StatusWrite {
-        namespace: input.text("namespace")?,
-        name: input.required_text("name")?,
-        resource_version: input.text("resourceVersion")?,
-        patch: input.json("status").unwrap_or_default(),
-    };
+    let WriteTarget { kind, namespace, name, resource_version } = WriteTarget::take(caller.api, field, &mut input)?;
+    let write = StatusWrite { namespace, name, resource_version, patch: input.json("status").unwrap_or_default() };
     input.finish()?;
     let item = caller.api.update_status(caller.session, &kind, write).await?;
     Ok(show(&kind, &item, selection))
@@ -261,14 +275,9 @@ async fn update_finalizers(
     mut input: Arguments,
     selection: Selection,
 ) -> Result<Vec<u8>, ApiError> {
-    let kind = kind_of(caller.api, field, &mut input)?;
-    let write = FinalizersWrite {
-        namespace: input.text("namespace")?,
-        name: input.required_text("name")?,
-        resource_version: input.text("resourceVersion")?,
-        add: input.texts("add")?,
-        remove: input.texts("remove")?,
-    };
+    let WriteTarget { kind, namespace, name, resource_version } = WriteTarget::take(caller.api, field, &mut input)?;
+    let (add, remove) = (input.texts("add")?, input.texts("remove")?);
+    let write = FinalizersWrite { namespace, name, resource_version, add, remove };
     input.finish()?;
     let item = caller.api.update_finalizers(caller.session, &kind, write).await?;
     Ok(item.map_or_else(|| b"null".to_vec(), |item| show(&kind, &item, selection)))
