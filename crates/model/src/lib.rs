@@ -12,6 +12,7 @@ pub mod kinds;
 mod labels;
 pub mod manifest;
 mod merge;
+pub mod mirror;
 mod object;
 pub mod schema;
 mod selector;
