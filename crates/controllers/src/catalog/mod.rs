@@ -1,0 +1,268 @@
+//! The catalogue as one index: what is in it, what refers to what, and what
+//! each object's status should say.
+//!
+//! Pure: a change goes in ([`Catalog::apply`]) and says whose report it may
+//! have changed; [`Catalog::plan`] is the report of one object.
+//!
+//! Invariant: the index depends on the objects in it alone, not on the order
+//! in which they came. Work is in proportion to what a change touches: nothing
+//! here walks the objects of a namespace.
+
+mod categories;
+mod collections;
+mod edges;
+mod facts;
+mod files;
+mod labels;
+mod pricing;
+mod products;
+mod shared;
+mod skus;
+mod table;
+mod taxonomy;
+mod variants;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use tidegate_model::{GroupResource, Object, ObjectKey};
+
+use collections::Collection;
+use edges::Edges;
+use facts::{Common, Fields, Options, Selected};
+use files::File;
+use labels::LabelIndex;
+use pricing::Pricing;
+use products::Product;
+use shared::Shared;
+use skus::Skus;
+use table::{NamespaceId, Slot, Table};
+pub use taxonomy::CATEGORY_DEPTH_MAX;
+use taxonomy::Taxonomy;
+use variants::Variant;
+
+use crate::report::Report;
+
+pub const GROUP: &str = "catalog.gitstore.dev";
+pub const API_VERSION: &str = "catalog.gitstore.dev/v1beta1";
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum CatalogKind {
+    CategoryTaxonomy,
+    Collection,
+    File,
+    Product,
+    ProductVariant,
+}
+
+impl CatalogKind {
+    pub const ALL: [Self; 5] =
+        [Self::CategoryTaxonomy, Self::Collection, Self::File, Self::Product, Self::ProductVariant];
+
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::CategoryTaxonomy => "CategoryTaxonomy",
+            Self::Collection => "Collection",
+            Self::File => "File",
+            Self::Product => "Product",
+            Self::ProductVariant => "ProductVariant",
+        }
+    }
+
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::CategoryTaxonomy => "categorytaxonomies",
+            Self::Collection => "collections",
+            Self::File => "files",
+            Self::Product => "products",
+            Self::ProductVariant => "productvariants",
+        }
+    }
+
+    pub fn of(resource: &GroupResource) -> Option<Self> {
+        let of_group = &*resource.group == GROUP;
+        Self::ALL.into_iter().find(|kind| of_group && kind.plural() == &*resource.plural)
+    }
+
+    /// The conditions that its reconciler owns, besides those of kstatus.
+    fn conditions(self) -> &'static [&'static str] {
+        match self {
+            Self::CategoryTaxonomy => categories::CONDITIONS,
+            Self::Product => products::CONDITIONS,
+            Self::ProductVariant => variants::CONDITIONS,
+            Self::Collection | Self::File => &[],
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Catalog {
+    namespaces: Namespaces,
+    taxonomy: Taxonomy,
+    products: Table<Product>,
+    variants: Table<Variant>,
+    collections: Table<Collection>,
+    files: Table<File>,
+    category_products: Edges,
+    product_variants: Edges,
+    /// By the kind of the user.
+    file_users: [Edges; CatalogKind::ALL.len()],
+    labels: LabelIndex,
+    skus: Skus,
+    options: Shared<Options>,
+    selected: Shared<Selected>,
+    pricing: Shared<Pricing>,
+}
+
+impl Catalog {
+    /// Takes in the state of one object, `None` if it is gone. Returns the
+    /// other objects whose report it may have changed.
+    pub fn apply(&mut self, kind: CatalogKind, namespace: &str, name: &str, object: Option<&Object>) -> Vec<ObjectKey> {
+        let namespace = self.namespaces.id(namespace);
+        let fields = object.map(Fields::of);
+        if fields.is_none() && self.find(kind, namespace, name).is_none() {
+            return Vec::new();
+        }
+        let mut touched = Touched::default();
+        match kind {
+            CatalogKind::CategoryTaxonomy => {
+                let slot = self.taxonomy.table.slot(namespace, name);
+                self.apply_category(slot, fields, &mut touched);
+            }
+            CatalogKind::Product => {
+                let slot = self.products.slot(namespace, name);
+                self.apply_product(slot, fields, &mut touched);
+            }
+            CatalogKind::ProductVariant => {
+                let slot = self.variants.slot(namespace, name);
+                self.apply_variant(slot, fields, &mut touched);
+            }
+            CatalogKind::Collection => {
+                let slot = self.collections.slot(namespace, name);
+                self.apply_collection(slot, fields);
+            }
+            CatalogKind::File => {
+                let slot = self.files.slot(namespace, name);
+                self.apply_file(slot, fields, &mut touched);
+            }
+        }
+        self.keys(touched)
+    }
+
+    /// What the status of an object should say; `None` if it is not there.
+    pub fn plan(&self, kind: CatalogKind, namespace: &str, name: &str) -> Option<Report> {
+        let slot = self.find(kind, self.namespaces.find(namespace)?, name)?;
+        match kind {
+            CatalogKind::CategoryTaxonomy => self.plan_category(slot),
+            CatalogKind::Product => self.plan_product(slot),
+            CatalogKind::ProductVariant => self.plan_variant(slot),
+            CatalogKind::Collection => self.plan_collection(slot),
+            CatalogKind::File => self.plan_file(slot),
+        }
+    }
+
+    /// Whether the status that came with the object already says what `report`
+    /// says.
+    pub fn says(&self, kind: CatalogKind, namespace: &str, name: &str, report: &Report) -> bool {
+        let found = self.namespaces.find(namespace).and_then(|namespace| self.find(kind, namespace, name));
+        found.and_then(|slot| self.common(kind, slot)).is_some_and(|common| common.digest == report.digest())
+    }
+
+    /// What is kept of all objects together; nothing, once all are gone.
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        let tables = [
+            self.taxonomy.table.len(),
+            self.products.len(),
+            self.variants.len(),
+            self.collections.len(),
+            self.files.len(),
+        ];
+        let edges =
+            [&self.category_products, &self.product_variants].into_iter().chain(&self.file_users).map(Edges::len);
+        let others = [self.labels.len(), self.skus.len(), self.options.len(), self.selected.len(), self.pricing.len()];
+        tables.into_iter().chain(edges).chain(others).sum()
+    }
+
+    fn find(&self, kind: CatalogKind, namespace: NamespaceId, name: &str) -> Option<Slot> {
+        match kind {
+            CatalogKind::CategoryTaxonomy => self.taxonomy.table.find(namespace, name),
+            CatalogKind::Product => self.products.find(namespace, name),
+            CatalogKind::ProductVariant => self.variants.find(namespace, name),
+            CatalogKind::Collection => self.collections.find(namespace, name),
+            CatalogKind::File => self.files.find(namespace, name),
+        }
+    }
+
+    fn common(&self, kind: CatalogKind, slot: Slot) -> Option<&Common> {
+        match kind {
+            CatalogKind::CategoryTaxonomy => self.taxonomy.table.known(slot).map(|facts| &facts.common),
+            CatalogKind::Product => self.products.known(slot).map(|facts| &facts.common),
+            CatalogKind::ProductVariant => self.variants.known(slot).map(|facts| &facts.common),
+            CatalogKind::Collection => self.collections.known(slot).map(|facts| &facts.common),
+            CatalogKind::File => self.files.known(slot).map(|facts| &facts.common),
+        }
+    }
+
+    /// Of those that exist.
+    fn keys(&self, touched: Touched) -> Vec<ObjectKey> {
+        let key = |(kind, slot): (CatalogKind, Slot)| {
+            self.common(kind, slot)?;
+            let (namespace, name) = match kind {
+                CatalogKind::CategoryTaxonomy => self.taxonomy.table.address(slot),
+                CatalogKind::Product => self.products.address(slot),
+                CatalogKind::ProductVariant => self.variants.address(slot),
+                CatalogKind::Collection => self.collections.address(slot),
+                CatalogKind::File => self.files.address(slot),
+            };
+            let resource = GroupResource::new(GROUP, kind.plural());
+            Some(ObjectKey { resource, namespace: Some(self.namespaces.name(namespace)), name: name.into() })
+        };
+        touched.0.into_iter().filter_map(key).collect()
+    }
+}
+
+/// Whose report a change may have changed.
+#[derive(Default)]
+pub(crate) struct Touched(BTreeSet<(CatalogKind, Slot)>);
+
+impl Touched {
+    fn add(&mut self, kind: CatalogKind, slot: Slot) {
+        self.0.insert((kind, slot));
+    }
+
+    fn extend(&mut self, kind: CatalogKind, slots: impl IntoIterator<Item = Slot>) {
+        self.0.extend(slots.into_iter().map(|slot| (kind, slot)));
+    }
+}
+
+/// Kept for as long as the process runs: 4 bytes in each object instead of a
+/// name, and few of them.
+#[derive(Default)]
+struct Namespaces {
+    names: Vec<Arc<str>>,
+    ids: HashMap<Arc<str>, NamespaceId>,
+}
+
+impl Namespaces {
+    fn find(&self, name: &str) -> Option<NamespaceId> {
+        self.ids.get(name).copied()
+    }
+
+    fn id(&mut self, name: &str) -> NamespaceId {
+        if let Some(id) = self.find(name) {
+            return id;
+        }
+        let (id, name): (_, Arc<str>) = (NamespaceId::new(self.names.len()), name.into());
+        self.names.push(name.clone());
+        self.ids.insert(name, id);
+        id
+    }
+
+    fn name(&self, id: NamespaceId) -> Arc<str> {
+        self.names[id.index()].clone()
+    }
+}
+
+#[cfg(test)]
+mod tests;
