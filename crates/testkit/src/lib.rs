@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used)]
 
 pub mod client;
+pub mod cluster;
+pub mod daemon;
 pub mod history;
 pub mod memory_engine;
 pub mod objects;

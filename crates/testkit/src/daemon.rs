@@ -1,0 +1,161 @@
+//! A server of another project as a child of the test: its log, its end.
+//!
+//! Invariant: it ends with the test, however the test ends. A dropped daemon
+//! is killed and waited for; one whose test was killed is killed by the kernel
+//! (`PR_SET_PDEATHSIG`), and a small shell removes the files.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{LazyLock, mpsc};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::TempDir;
+
+const LOG_LINES_MAX: usize = 60;
+const POLL_INTERVAL: Duration = Duration::from_millis(30);
+
+pub struct Daemon {
+    child: Child,
+    name: String,
+    log: PathBuf,
+}
+
+impl Daemon {
+    /// Starts `program`, whose output goes to `<name>.log` in `folder`.
+    pub fn start(program: &Path, folder: &Path, args: &[String]) -> Self {
+        let name = program.file_name().expect("a program has a name").to_string_lossy().into_owned();
+        let log = folder.join(format!("{name}.log"));
+        let out = File::options().create(true).append(true).open(&log).expect("a log can be opened");
+        // `setpriv` asks the kernel to kill the program with its parent, and
+        // then becomes the program.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).arg(program).args(args).current_dir(folder);
+        command.stdin(Stdio::null()).stderr(out.try_clone().expect("a second handle")).stdout(out).process_group(0);
+        let child = spawn(command).unwrap_or_else(|error| panic!("failed to start {name} by setpriv: {error}"));
+        Self { child, name, log }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks `ready` until it answers; fails with the log if the daemon ends
+    /// before, or is not ready in time.
+    pub fn wait_for<T>(&self, what: &str, limit: Duration, mut ready: impl FnMut() -> Option<T>) -> T {
+        let started = Instant::now();
+        loop {
+            if let Some(found) = ready() {
+                return found;
+            }
+            let name = &self.name;
+            if self.has_ended() {
+                panic!("{name} ended before {what}:\n{}", self.log_tail());
+            }
+            if started.elapsed() > limit {
+                panic!("{name}: no {what} within {} s:\n{}", limit.as_secs(), self.log_tail());
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Not waited for yet: its status stays for whoever stops it.
+    fn has_ended(&self) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        // `pid (name) S …`; a name may contain brackets.
+        status.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
+    }
+
+    /// The newest lines that it wrote.
+    pub fn log_tail(&self) -> String {
+        let text = std::fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(LOG_LINES_MAX)..].join("\n")
+    }
+
+    /// Lets it finish what it is at, as an operator would.
+    pub fn terminate(&mut self) {
+        self.signal(Signal::TERM);
+        self.child.wait().expect("a child can be waited for");
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Its own group, so that what it started goes with it.
+        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            // Gone already is as good.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the end of {}:\n{}", self.log.display(), self.log_tail());
+        }
+        self.signal(Signal::KILL);
+        let _ = self.child.wait();
+    }
+}
+
+/// The kernel's "parent" is the thread that starts a child. A test's thread
+/// ends with the test while others still use a shared daemon, so all children
+/// are started by one thread that lives as long as the process.
+fn spawn(command: Command) -> std::io::Result<Child> {
+    type Order = (Command, mpsc::Sender<std::io::Result<Child>>);
+    static SPAWNER: LazyLock<mpsc::Sender<Order>> = LazyLock::new(|| {
+        let (orders, inbox) = mpsc::channel::<Order>();
+        std::thread::spawn(move || {
+            for (mut command, answer) in inbox {
+                let _ = answer.send(command.spawn());
+            }
+        });
+        orders
+    });
+    let (answer, answered) = mpsc::channel();
+    SPAWNER.send((command, answer)).expect("the spawner lives");
+    answered.recv().expect("the spawner answers")
+}
+
+/// A folder that is removed when it is dropped, and also when the process ends
+/// without dropping it: a static, or a killed test.
+pub struct Scratch {
+    folder: TempDir,
+    /// Its end of file is the signal.
+    _remover: ChildStdin,
+}
+
+impl Scratch {
+    pub fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("tidegate-test-").tempdir().expect("a temporary folder");
+        // Daemons may still write for a moment while they are killed.
+        let script = r#"cat >/dev/null; for _ in 1 2 3 4 5; do rm -rf "$1" 2>/dev/null && break; sleep 0.2; done"#;
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "remover"]).arg(folder.path()).stdin(Stdio::piped()).process_group(0);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut remover = command.spawn().expect("sh starts");
+        let _remover = remover.stdin.take().expect("a pipe");
+        // Reaped when it ends, so that it leaves no zombie to a long test.
+        std::thread::spawn(move || remover.wait());
+        Self { folder, _remover }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A port of loopback that was free a moment ago.
+pub fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
