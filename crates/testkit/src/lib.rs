@@ -4,12 +4,15 @@
 //! panics where production code would return an error.
 #![allow(clippy::unwrap_used)]
 
+pub mod bare;
 pub mod client;
 pub mod cluster;
 pub mod daemon;
+pub mod git_http;
 pub mod history;
 pub mod memory_engine;
 pub mod objects;
+pub mod sshd;
 pub mod store_contract;
 
 pub use memory_engine::MemoryEngine;
