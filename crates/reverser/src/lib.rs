@@ -8,5 +8,8 @@
 //! contains is the tree, and the difference is the work, so that nothing needs
 //! a durable queue; a change is acknowledged only after its push.
 
+pub mod attribution;
 pub mod branch;
 pub mod change;
+pub mod claims;
+pub mod config;
