@@ -42,7 +42,12 @@ struct World {
 }
 
 fn identity(object: usize) -> Identity {
-    Identity { group: String::new(), resource: "configmaps".into(), namespace: Some("a".into()), name: format!("o{object}") }
+    Identity {
+        group: String::new(),
+        resource: "configmaps".into(),
+        namespace: Some("a".into()),
+        name: format!("o{object}"),
+    }
 }
 
 impl World {
@@ -52,7 +57,15 @@ impl World {
         Self { random, now, objects, version: 100, incarnation: 0, truths, admissions, events, last_event }
     }
 
-    fn attempt(&mut self, object: usize, uid: u64, operation: Operation, base: Option<u64>, value: u64, who: &str) -> Attempt {
+    fn attempt(
+        &mut self,
+        object: usize,
+        uid: u64,
+        operation: Operation,
+        base: Option<u64>,
+        value: u64,
+        who: &str,
+    ) -> Attempt {
         let content = match operation {
             Operation::Delete => Content::Nothing,
             _ => Content::Object { hash: value, version: "v1".into() },
@@ -95,12 +108,23 @@ impl World {
             }
             Some((version, _, uid)) if self.random.random_bool(0.1) => (Operation::Delete, Some(version), uid, 0),
             // Three values: they flip back and forth all the time.
-            Some((version, value, uid)) => (Operation::Update, Some(version), uid, (value + self.random.random_range(1..3)) % 3),
+            Some((version, value, uid)) => {
+                (Operation::Update, Some(version), uid, (value + self.random.random_range(1..3)) % 3)
+            }
         }
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn persist(&mut self, object: usize, operation: Operation, base: Option<u64>, uid: u64, value: u64, by: &'static str, heard: bool) {
+    fn persist(
+        &mut self,
+        object: usize,
+        operation: Operation,
+        base: Option<u64>,
+        uid: u64,
+        value: u64,
+        by: &'static str,
+        heard: bool,
+    ) {
         self.version += self.random.random_range(1..4);
         match operation {
             Operation::Delete => _ = self.objects.remove(&object),
@@ -109,8 +133,15 @@ impl World {
         let number = self.truths.len();
         self.truths.push(Truth { object, number, by, heard });
         let base = base.map_or(Base::None, |base| Base::Exact(base.to_string()));
-        let observed =
-            Observed { identity: identity(object), version: "v1".into(), uid: uid.to_string(), base, operation, hash: value, replicas: None };
+        let observed = Observed {
+            identity: identity(object),
+            version: "v1".into(),
+            uid: uid.to_string(),
+            base,
+            operation,
+            hash: value,
+            replicas: None,
+        };
         let earliest = self.last_event.get(&object).copied().unwrap_or(self.now);
         let at = earliest.max(self.now + Duration::from_millis(self.random.random_range(0..150)));
         self.last_event.insert(object, at);
@@ -166,16 +197,36 @@ fn every_heard_author_is_right_and_nobody_is_invented() {
     }
 }
 
-fn record(waiting: &mut Waiting<u32>, base: Option<&str>, content: Content, operation: Operation, who: &str, now: Instant) {
+fn record(
+    waiting: &mut Waiting<u32>,
+    base: Option<&str>,
+    content: Content,
+    operation: Operation,
+    who: &str,
+    now: Instant,
+) {
     let person = Person { name: who.into(), email: "e".into() };
     let base = base.map(Into::into);
     let attempt = Attempt { identity: identity(1), uid: "u".into(), base, operation, content, person };
     assert!(waiting.admitted(attempt, now).is_empty());
 }
 
-fn observe(waiting: &mut Waiting<u32>, base: Base, operation: Operation, hash: u64, now: Instant) -> Option<Option<String>> {
-    let observed =
-        Observed { identity: identity(1), version: "v1".into(), uid: "u".into(), base, operation, hash, replicas: Some(3) };
+fn observe(
+    waiting: &mut Waiting<u32>,
+    base: Base,
+    operation: Operation,
+    hash: u64,
+    now: Instant,
+) -> Option<Option<String>> {
+    let observed = Observed {
+        identity: identity(1),
+        version: "v1".into(),
+        uid: "u".into(),
+        base,
+        operation,
+        hash,
+        replicas: Some(3),
+    };
     let mut released = waiting.observed(observed, 0, now);
     released.pop().map(|done| done.by.map(|person| person.name.to_string()))
 }
@@ -216,7 +267,10 @@ fn skipped_events_are_found_by_content() {
     let (mut waiting, now) = (Waiting::new(Limits::default(), GRACE), Instant::now());
     record(&mut waiting, Some("5"), of(1, "v1"), Operation::Update, "alice", now);
     record(&mut waiting, Some("6"), of(2, "v1"), Operation::Update, "bob", now);
-    assert_eq!(observe(&mut waiting, Base::Since(Some("4".into())), Operation::Update, 2, now), Some(Some("bob".into())));
+    assert_eq!(
+        observe(&mut waiting, Base::Since(Some("4".into())), Operation::Update, 2, now),
+        Some(Some("bob".into()))
+    );
     // With the base known, an old attempt of the same content is nobody's proof.
     assert_eq!(observe(&mut waiting, Base::Exact("9".into()), Operation::Update, 1, now), None);
 }

@@ -64,7 +64,7 @@ pub enum Omitted {
 pub fn resolve(rule: &Rule, scope: RuleScope, omitted: Omitted, catalog: &Catalog) -> Resolved {
     let mut resolved = Resolved::default();
     let operations = Operations::of(&rule.operations);
-    let mut select = |resolved: &mut Resolved, name: &Wanted| {
+    let select = |resolved: &mut Resolved, name: &Wanted| {
         let mut found = false;
         for versions in catalog.resources() {
             let Some(served) = name.pick(rule, versions) else { continue };
