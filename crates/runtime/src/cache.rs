@@ -100,7 +100,7 @@ impl<T: Send + Sync + 'static> Cache<T> {
     fn put(&self, state: &mut State<T>, key: &ObjectKey, new: Option<T>, touched: &mut Touched) {
         let old = state.entries.remove(key);
         for (relation, references) in self.references.iter().enumerate() {
-            let list = |value: Option<&T>| value.map(|value| references(value)).unwrap_or_default();
+            let list = |value: Option<&T>| value.map(references).unwrap_or_default();
             state.refer(relation, key, &list(old.as_ref()), &list(new.as_ref()), touched);
         }
         for concerns in &self.concerns {

@@ -1,10 +1,9 @@
 //! What reconcilers know of other objects, kept up to date by the manager.
 
-use std::sync::Arc;
+use tidegate_model::{GroupResource, ObjectKey};
+use tokio::sync::{mpsc, watch};
 
-use tidegate_model::ObjectKey;
-use tokio::sync::watch;
-
+use crate::indexer::Subscriber;
 use crate::{Item, Kind};
 
 /// A structure of the author's own over all objects of some kinds, written by
@@ -54,6 +53,7 @@ impl Change<'_> {
 pub struct Touched {
     keys: Vec<ObjectKey>,
     everything: bool,
+    audit: bool,
 }
 
 impl Touched {
@@ -78,8 +78,18 @@ impl Touched {
         self.keys.is_empty() && !self.everything
     }
 
-    pub(crate) fn take(&mut self) -> Self {
-        std::mem::take(self)
+    pub(crate) fn of_audit() -> Self {
+        Self { audit: true, ..Self::default() }
+    }
+
+    pub(crate) fn is_audit(&self) -> bool {
+        self.audit
+    }
+
+    /// What of it concerns the objects of one resource.
+    pub(crate) fn only(&self, resource: &GroupResource) -> Self {
+        let keys = self.keys.iter().filter(|key| key.resource == *resource).cloned().collect();
+        Self { keys, everything: self.everything, audit: self.audit }
     }
 }
 
@@ -93,8 +103,8 @@ impl Extend<ObjectKey> for Touched {
 /// woken by it, and wait with their first reconcile until it is filled.
 #[derive(Clone)]
 pub struct IndexHandle {
-    pub(crate) index: Arc<dyn Index>,
     pub(crate) filled: watch::Receiver<bool>,
+    pub(crate) subscribe: mpsc::UnboundedSender<Subscriber>,
 }
 
 impl IndexHandle {

@@ -9,19 +9,26 @@
 //! reconciled after it changed, or is recorded as unfinished; a crash may
 //! repeat work and never skips it. Nothing here knows GraphQL, Git or a store.
 
-// The manager runs controllers in the next change; until then parts are unread.
-#![allow(dead_code)]
-
 mod cache;
 mod client;
+mod clock;
 mod controller;
+mod driver;
 mod error;
 mod index;
+mod indexer;
 mod item;
 mod kind;
+mod ledger;
 mod manager;
 mod plane;
+mod queue;
+mod reader;
 mod reconcile;
+mod report;
+pub mod rows;
+mod sweep;
+mod worker;
 
 pub use cache::{Cache, KeyedBy};
 pub use client::Client;
@@ -35,3 +42,4 @@ pub use plane::{
     Fence, Lease, LeaseRequest, ListPage, Plane, Precondition, Source, StateChange, StateRow, WatchEvent, WatchStream,
 };
 pub use reconcile::{Next, ReconcileError, Reconciler};
+pub use report::ControllerReport;

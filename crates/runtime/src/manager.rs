@@ -1,12 +1,24 @@
 //! The manager: runs controllers while it holds the lease.
+//!
+//! Invariant: a controller runs under one term of the lease. When the term
+//! ends, for whatever reason, everything in memory goes with it and the next
+//! term begins from what was saved. Indexes outlive terms, so a manager that
+//! stands by is ready to take over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Instant;
 
-use crate::{Client, Controller, Fence, Index, IndexHandle, Plane};
+use crate::clock::stopped;
+use crate::driver::{AbortOnDrop, Driver, Job};
+use crate::indexer::{Indexer, Subscription};
+use crate::{
+    ApiError, Client, Controller, ControllerReport, Fault, Fence, Index, IndexHandle, Lease, LeaseRequest, Plane,
+};
 
 #[derive(Clone, Debug)]
 pub struct ManagerOptions {
@@ -55,17 +67,28 @@ struct Inner {
     options: ManagerOptions,
     term: watch::Sender<Option<Fence>>,
     state: Mutex<State>,
+    changed: Notify,
 }
 
 #[derive(Default)]
 struct State {
     controllers: BTreeMap<Arc<str>, Controller>,
-    indexes: Vec<(IndexHandle, watch::Sender<bool>)>,
+    /// Not yet running.
+    indexers: Vec<Indexer>,
+    reports: BTreeMap<Arc<str>, watch::Receiver<ControllerReport>>,
+    /// Why the manager can neither lead nor stand by.
+    trouble: Option<String>,
 }
 
 impl Manager {
     pub fn new(plane: Arc<dyn Plane>, options: ManagerOptions) -> Self {
-        Self(Arc::new(Inner { plane, options, term: watch::Sender::new(None), state: Mutex::default() }))
+        Self(Arc::new(Inner {
+            plane,
+            options,
+            term: watch::Sender::new(None),
+            state: Mutex::default(),
+            changed: Notify::new(),
+        }))
     }
 
     /// Writes under the manager's lease.
@@ -75,9 +98,9 @@ impl Manager {
 
     /// Keeps `index` filled and up to date for as long as the manager runs.
     pub fn index(&self, index: Arc<dyn Index>) -> IndexHandle {
-        let (sender, filled) = watch::channel(false);
-        let handle = IndexHandle { index, filled };
-        self.state(|state| state.indexes.push((handle.clone(), sender)));
+        let (indexer, handle) = Indexer::new(index, self.0.plane.clone());
+        self.state(|state| state.indexers.push(indexer));
+        self.0.changed.notify_one();
         handle
     }
 
@@ -93,15 +116,246 @@ impl Manager {
                 state.controllers.insert(name, controller);
                 Ok(())
             }
-        })
+        })?;
+        self.0.changed.notify_one();
+        Ok(())
+    }
+
+    /// Stops a controller; it drains first. Its state stays, for when it is
+    /// added again.
+    pub fn remove(&self, name: &str) {
+        self.state(|state| {
+            state.controllers.remove(name);
+            state.reports.remove(name);
+        });
+        self.0.changed.notify_one();
     }
 
     pub fn options(&self) -> &ManagerOptions {
         &self.0.options
     }
 
+    /// Of the controllers that run here now.
+    pub fn reports(&self) -> Vec<ControllerReport> {
+        self.state(|state| state.reports.values().map(|report| report.borrow().clone()).collect())
+    }
+
+    pub fn is_leading(&self) -> bool {
+        self.0.term.borrow().is_some()
+    }
+
+    /// Why the manager cannot work; that it stands by, or that an object is
+    /// bad, is no reason.
+    pub fn health(&self) -> Result<(), String> {
+        self.state(|state| state.trouble.clone()).map_or(Ok(()), Err)
+    }
+
+    /// Leads or stands by until `stop` is true, then drains, saves, and gives
+    /// the lease back.
+    pub async fn run(&self, stop: watch::Receiver<bool>) {
+        let mut indexers = Indexers::default();
+        let mut stopping = stop.clone();
+        while !*stop.borrow() {
+            let waited = tokio::select! {
+                () = stopped(&mut stopping) => return,
+                outcome = self.acquire(&mut indexers) => outcome,
+            };
+            if let Some((fence, since)) = waited {
+                self.lead(fence, since, &mut indexers, stop.clone()).await;
+            }
+        }
+    }
+
+    /// One attempt; `None` after a wait if it is somebody else's.
+    async fn acquire(&self, indexers: &mut Indexers) -> Option<(Fence, Instant)> {
+        indexers.start(self);
+        let ManagerOptions { lease_namespace, lease_name, holder, lease_duration, lease_renewal, .. } = &self.0.options;
+        let request = LeaseRequest::Acquire {
+            namespace: lease_namespace.clone(),
+            name: lease_name.clone(),
+            holder: holder.clone(),
+            duration: *lease_duration,
+        };
+        let asked = Instant::now();
+        let answer = self.0.plane.lease(&request).await;
+        self.state(|state| {
+            state.trouble = answer.as_ref().err().map(|error| format!("the lease cannot be had: {error}"))
+        });
+        match answer {
+            Ok(Lease { holder: theirs, transitions }) if theirs == *holder => {
+                let (namespace, name) = (lease_namespace.clone(), lease_name.clone());
+                return Some((Fence { namespace, name, holder: theirs, transitions }, asked));
+            }
+            Ok(lease) => tracing::debug!(holder = %lease.holder, "another manager leads: standing by"),
+            Err(error) => tracing::warn!(%error, "the lease cannot be had: trying again"),
+        }
+        tokio::time::sleep(*lease_renewal).await;
+        None
+    }
+
+    async fn lead(&self, fence: Fence, since: Instant, indexers: &mut Indexers, stop: watch::Receiver<bool>) {
+        tracing::info!(holder = %fence.holder, term = fence.transitions, "leading");
+        self.0.term.send_replace(Some(fence.clone()));
+        let mut term = Term { manager: self, fence, drivers: JoinSet::new(), running: HashMap::new() };
+        let ended = term.run(since, indexers, stop).await;
+        self.0.term.send_replace(None);
+        self.state(|state| state.reports.clear());
+        match ended {
+            Ok(()) => self.release(&term.fence).await,
+            Err(error) => tracing::warn!(%error, "the term has ended"),
+        }
+        // Whatever still runs is stopped here; the lease keeps its writes out.
+    }
+
+    async fn release(&self, fence: &Fence) {
+        if let Err(error) = self.0.plane.lease(&LeaseRequest::Release { fence: fence.clone() }).await {
+            tracing::warn!(%error, "the lease was not given back: it ends by itself");
+        }
+    }
+
     fn state<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         change(&mut self.0.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The indexes that run; they end with it.
+#[derive(Default)]
+struct Indexers(Vec<AbortOnDrop>);
+
+impl Indexers {
+    fn start(&mut self, manager: &Manager) {
+        for indexer in manager.state(|state| std::mem::take(&mut state.indexers)) {
+            self.0.push(AbortOnDrop(tokio::spawn(indexer.run()).abort_handle()));
+        }
+    }
+}
+
+/// One term of the lease.
+struct Term<'m> {
+    manager: &'m Manager,
+    fence: Fence,
+    drivers: JoinSet<(Arc<str>, Result<(), ApiError>)>,
+    running: HashMap<Arc<str>, watch::Sender<bool>>,
+}
+
+impl Term<'_> {
+    /// `Ok` if it was stopped; an error if it cannot go on.
+    async fn run(
+        &mut self,
+        since: Instant,
+        indexers: &mut Indexers,
+        stop: watch::Receiver<bool>,
+    ) -> Result<(), ApiError> {
+        let manager = self.manager.clone();
+        let (fence, mut stopping) = (self.fence.clone(), stop);
+        let renewing = AbortOnJoin(tokio::spawn(async move { manager.renew(&fence, since).await }));
+        tokio::pin!(renewing);
+        loop {
+            indexers.start(self.manager);
+            self.start_and_stop();
+            tokio::select! {
+                () = stopped(&mut stopping) => return self.drain().await,
+                error = &mut renewing.0 => {
+                    return Err(error.unwrap_or_else(|error| ApiError::new(Fault::Unavailable, error.to_string())));
+                }
+                Some(ended) = self.drivers.join_next() => self.ended(ended)?,
+                () = self.manager.0.changed.notified() => {}
+            }
+        }
+    }
+
+    /// What was added and what was removed.
+    fn start_and_stop(&mut self) {
+        let wanted = self.manager.state(|state| state.controllers.clone());
+        for (_, stop) in self.running.iter().filter(|(name, _)| !wanted.contains_key(*name)) {
+            stop.send_replace(true);
+        }
+        for (name, controller) in wanted {
+            if !self.running.contains_key(&name) {
+                self.start(name, controller);
+            }
+        }
+    }
+
+    fn start(&mut self, name: Arc<str>, controller: Controller) {
+        let Inner { plane, options, .. } = &*self.manager.0;
+        let (stop, stopped) = watch::channel(false);
+        let (report, reported) = watch::channel(ControllerReport::default());
+        let subscriptions =
+            controller.indexes.iter().map(|index| Subscription { subscribe: index.subscribe.clone() }).collect();
+        let job = Job {
+            controller,
+            plane: plane.clone(),
+            client: self.manager.client(),
+            fence: self.fence.clone(),
+            save_interval: options.save_interval,
+            drain: options.drain,
+            report,
+            stop: stopped,
+            subscriptions,
+        };
+        self.manager.state(|state| state.reports.insert(name.clone(), reported));
+        self.running.insert(name.clone(), stop);
+        self.drivers.spawn(async move {
+            let outcome = match Driver::start(job).await {
+                Ok(driver) => driver.run().await,
+                Err(error) => Err(error),
+            };
+            (name, outcome)
+        });
+    }
+
+    fn ended(
+        &mut self,
+        ended: Result<(Arc<str>, Result<(), ApiError>), tokio::task::JoinError>,
+    ) -> Result<(), ApiError> {
+        match ended {
+            Ok((name, outcome)) => {
+                self.running.remove(&name);
+                outcome
+            }
+            Err(error) => Err(ApiError::new(Fault::Unavailable, format!("a controller failed: {error}"))),
+        }
+    }
+
+    async fn drain(&mut self) -> Result<(), ApiError> {
+        for stop in self.running.values() {
+            stop.send_replace(true);
+        }
+        while let Some(ended) = self.drivers.join_next().await {
+            self.ended(ended)?;
+        }
+        Ok(())
+    }
+}
+
+struct AbortOnJoin<T>(JoinHandle<T>);
+
+impl<T> Drop for AbortOnJoin<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Manager {
+    /// Until the lease is lost, or may be: a term ends here before another
+    /// can begin elsewhere, and the server refuses what comes late.
+    async fn renew(&self, fence: &Fence, since: Instant) -> ApiError {
+        let ManagerOptions { lease_duration, lease_renewal, .. } = self.0.options;
+        let mut renewed = since;
+        loop {
+            tokio::time::sleep(lease_renewal).await;
+            let asked = Instant::now();
+            let request = LeaseRequest::Renew { fence: fence.clone(), duration: lease_duration };
+            let ends = renewed + lease_duration;
+            match tokio::time::timeout_at(ends, self.0.plane.lease(&request)).await {
+                Ok(Ok(_)) => renewed = asked,
+                Ok(Err(error)) if error.is(Fault::LeaseLost) => return error,
+                Ok(Err(error)) if Instant::now() >= ends => return error,
+                Ok(Err(error)) => tracing::warn!(%error, "the lease was not renewed: trying again"),
+                Err(_) => return ApiError::new(Fault::LeaseLost, "the lease was not renewed in time"),
+            }
+        }
     }
 }
 

@@ -1,0 +1,439 @@
+//! One controller at work: owns its queue and its ledger, feeds its workers,
+//! saves what must survive.
+//!
+//! Invariant: one task owns all of it. One write of state is on its way at a
+//! time, so writes take effect in the order in which they were decided.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rand::Rng;
+use tidegate_model::ObjectKey;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+
+use crate::clock::{Clock, millis, stopped};
+use crate::index::Touched;
+use crate::indexer::Subscription;
+use crate::ledger::{Ledger, Save};
+use crate::queue::{Cause, Done, Position, Priority, Queue, Taken, Trigger};
+use crate::reader::{FEED_BATCHES_MAX, Feed, Happened, Listed, Reader, Seen};
+use crate::rows::{self, Unfinished};
+use crate::sweep;
+use crate::worker::{Finished, Run, Verdict, Worker};
+use crate::{ApiError, Client, Controller, ControllerReport, Fence, Plane, StateChange, StateRow};
+
+/// Rows in one write: about 100 bytes each, so one request stays below 1 MiB.
+const SAVE_ROWS_MAX: usize = 5_000;
+
+/// Everything that a driver is given.
+pub(crate) struct Job {
+    pub controller: Controller,
+    pub plane: Arc<dyn Plane>,
+    pub client: Client,
+    pub fence: Fence,
+    pub save_interval: Duration,
+    pub drain: Duration,
+    pub report: watch::Sender<ControllerReport>,
+    /// True when it is time to stop.
+    pub stop: watch::Receiver<bool>,
+    pub subscriptions: Vec<Subscription>,
+}
+
+pub(crate) struct Driver {
+    job: Job,
+    worker: Arc<Worker>,
+    clock: Clock,
+    queue: Queue,
+    ledger: Ledger,
+    received: Position,
+    workers: JoinSet<Finished>,
+    feed: mpsc::Receiver<Feed>,
+    /// Waits until the keys in it are known.
+    held: Option<Feed>,
+    saving: Option<Saving>,
+    sweep: sweep::Sweeps,
+    touches: mpsc::Receiver<Touched>,
+    /// Indexes that have not been audited: nothing runs before.
+    audits_missing: usize,
+    counted: Counted,
+    _reader: AbortOnDrop,
+}
+
+#[derive(Default)]
+struct Counted {
+    reconciles: u64,
+    failures: u64,
+    panics: u64,
+    /// Since when the checkpoint stands although events have come.
+    behind_since: Option<u64>,
+}
+
+struct Saving {
+    write: BoxFuture<'static, Result<Vec<StateRow>, ApiError>>,
+    /// `None` for the keys of `held`.
+    save: Option<Save>,
+}
+
+pub(crate) struct AbortOnDrop(pub AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Driver {
+    /// Reads what an earlier life left.
+    pub async fn start(mut job: Job) -> Result<Self, ApiError> {
+        let clock = Clock::start();
+        let Controller { name, kind, reconciler, options, .. } = &job.controller;
+        let (mut queue, mut ledger) = (Queue::default(), Ledger::default());
+        let rows = job.plane.state_read(name, rows::CHECKPOINT, None).await?;
+        let checkpoint = rows.iter().find(|row| row.name == rows::CHECKPOINT).and_then(rows::read_checkpoint);
+        ledger.restore_checkpoint(checkpoint);
+        let mut after: Option<String> = None;
+        loop {
+            let rows = job.plane.state_read(name, rows::UNFINISHED, after.as_deref()).await?;
+            let Some(last) = rows.last() else { break };
+            after = Some(last.name.clone());
+            for (key, row) in rows.iter().filter_map(|row| rows::read_unfinished(kind, row)) {
+                let due = row.due_ms.map(|due| clock.at_wall_ms(due));
+                let failures = if due.is_none() { row.failures.max(1) } else { row.failures };
+                queue.restore(&key, failures, row.generation, due, clock.now());
+                ledger.restore(key, row);
+            }
+        }
+        let (sender, feed) = mpsc::channel(FEED_BATCHES_MAX);
+        let reader = Reader { plane: job.plane.clone(), controller: name.clone(), kind: kind.clone(), feed: sender };
+        let reader = AbortOnDrop(tokio::spawn(reader.run(checkpoint)).abort_handle());
+        let worker = Arc::new(Worker {
+            kind: kind.clone(),
+            reconciler: reconciler.clone(),
+            client: job.client.clone(),
+            deadline: options.deadline,
+            attempts_max: options.attempts_max,
+        });
+        let (audits_missing, touches) = Subscription::join(std::mem::take(&mut job.subscriptions), &kind.resource);
+        Ok(Self {
+            sweep: sweep::Sweeps::new(job.plane.clone(), kind.clone(), options.resync),
+            worker,
+            clock,
+            queue,
+            ledger,
+            received: checkpoint,
+            workers: JoinSet::new(),
+            feed,
+            held: None,
+            saving: None,
+            touches,
+            audits_missing,
+            counted: Counted::default(),
+            _reader: reader,
+            job,
+        })
+    }
+
+    /// Until it is told to stop, then drains and saves. An error means that
+    /// the term must end: state could not be saved.
+    pub async fn run(mut self) -> Result<(), ApiError> {
+        let mut tick = tokio::time::interval(self.job.save_interval);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut stop = self.job.stop.clone();
+        loop {
+            self.start_workers();
+            let due = self.next_due();
+            tokio::select! {
+                () = stopped(&mut stop) => return self.drain().await,
+                Some(feed) = self.feed.recv(), if self.held.is_none() => self.take_feed(feed),
+                Some(touched) = self.touches.recv() => self.take_touched(&touched),
+                Some(keys) = self.sweep.next() => self.take_sweep(&keys),
+                Some(finished) = self.workers.join_next(), if !self.workers.is_empty() => self.take_finished(finished),
+                rows = write(&mut self.saving), if self.saving.is_some() => self.take_saved(rows?),
+                _ = tick.tick() => self.save(),
+                () = tokio::time::sleep_until(due) => {}
+            }
+        }
+    }
+
+    fn next_due(&self) -> Instant {
+        let far = Instant::now() + Duration::from_secs(3600);
+        // What is due while nobody is free starts when somebody is.
+        let due = self.queue.next_due().filter(|_| self.has_free_worker());
+        due.map_or(far, |due| self.clock.instant(due).min(far))
+    }
+
+    fn start_workers(&mut self) {
+        while self.has_free_worker() {
+            let Some(Taken { key, failures, generation }) = self.queue.take(self.clock.now()) else { return };
+            let row = self.ledger.row(&key);
+            let attempts = if failures == 0 { 0 } else { row.map_or(0, |row| row.attempts) };
+            let was_parked = row.is_some_and(Unfinished::is_quarantined);
+            self.workers.spawn(self.worker.clone().run(Run { key, generation, failures, attempts, was_parked }));
+        }
+    }
+
+    fn has_free_worker(&self) -> bool {
+        self.audits_missing == 0 && self.workers.len() < self.job.controller.options.concurrency.max(1)
+    }
+
+    fn take_feed(&mut self, feed: Feed) {
+        // Known before it is reconciled: what a crash leaves behind is found.
+        if feed.fresh().next().is_some() {
+            self.held = Some(feed);
+            self.save_known();
+        } else {
+            self.take_known_feed(feed);
+        }
+    }
+
+    fn take_known_feed(&mut self, feed: Feed) {
+        match feed {
+            Feed::Listed { keys, gone, fresh: _ } => {
+                for Listed { key, generation } in &keys {
+                    self.ledger.came(key);
+                    self.add(key, Priority::Low, Some(None), Cause::State { generation: *generation });
+                }
+                for key in &gone {
+                    self.ledger.went(key);
+                    self.add(key, Priority::Low, Some(None), Cause::Release);
+                }
+            }
+            Feed::ListEnd { version } => self.received = Some(version),
+            Feed::Events { events, reached } => {
+                for Seen { key, what, after } in &events {
+                    let cause = match what {
+                        Happened::Changed { generation } => Cause::State { generation: *generation },
+                        Happened::Came | Happened::Went => Cause::Release,
+                    };
+                    match what {
+                        Happened::Came => self.ledger.came(key),
+                        Happened::Went => self.ledger.went(key),
+                        Happened::Changed { .. } => {}
+                    }
+                    self.add(key, Priority::High, Some(Some(*after)), cause);
+                }
+                self.received = Some(reached);
+            }
+        }
+    }
+
+    fn take_touched(&mut self, touched: &Touched) {
+        if touched.is_audit() {
+            self.audits_missing -= 1;
+        }
+        if touched.is_everything() {
+            self.sweep.begin();
+        }
+        // Found again by the next audit, so nothing is owed.
+        let priority = if touched.is_audit() { Priority::Low } else { Priority::High };
+        for key in touched.keys() {
+            self.add(key, priority, None, Cause::Touch);
+        }
+    }
+
+    fn take_sweep(&mut self, keys: &[Listed]) {
+        for Listed { key, generation } in keys {
+            self.add(key, Priority::Low, None, Cause::State { generation: *generation });
+        }
+    }
+
+    fn add(&mut self, key: &ObjectKey, priority: Priority, owed: Option<Position>, cause: Cause) {
+        self.queue.add(key, Trigger { priority, owed, cause }, self.clock.now());
+    }
+
+    fn take_finished(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
+        let mut next = Some(finished);
+        while let Some(finished) = next {
+            // A worker contains panics and is not aborted while we live.
+            if let Ok(finished) = finished {
+                self.settle(finished);
+            }
+            next = self.workers.try_join_next();
+        }
+    }
+
+    fn settle(&mut self, finished: Finished) {
+        let Finished { run: Run { key, generation, failures, attempts, .. }, verdict, panicked } = finished;
+        let now = self.clock.now();
+        self.counted.reconciles += 1;
+        self.counted.panics += u64::from(panicked);
+        let before = self.ledger.row(&key).filter(|_| failures > 0);
+        let since_ms = before.map_or(self.clock.wall_ms(now), |row| row.since_ms);
+        let failures = failures + 1;
+        let row = |failures, attempts, due: Option<u64>, error| {
+            let due_ms = due.map(|due| self.clock.wall_ms(due));
+            Some(Unfinished { failures, attempts, generation, due_ms, error, since_ms })
+        };
+        let (done, row) = match verdict {
+            Verdict::Done => (Done::Success, None),
+            Verdict::Again(delay) => {
+                let due = now.saturating_add(millis(delay));
+                (Done::Again { due }, row(0, 0, Some(due), String::new()))
+            }
+            Verdict::Retry { counts, error } => {
+                let due = now + millis(self.job.controller.options.backoff.delay(failures, rand::rng().random()));
+                (Done::Retry { due }, row(failures, attempts + u32::from(counts), Some(due), error))
+            }
+            Verdict::Park { error } => (Done::Park, row(failures, attempts + 1, None, error)),
+        };
+        match &row {
+            Some(row) if row.failures > 0 => self.failed(&key, row),
+            _ => self.ledger.succeeded(&key),
+        }
+        self.ledger.note(&key, row);
+        self.queue.done(&key, done, now);
+    }
+
+    fn failed(&mut self, key: &ObjectKey, row: &Unfinished) {
+        self.counted.failures += 1;
+        let (controller, error) = (&self.job.controller.name, &row.error);
+        if row.is_quarantined() {
+            tracing::error!(%controller, %key, %error, "quarantined");
+        } else {
+            tracing::debug!(%controller, %key, %error, failures = row.failures, "a reconcile failed");
+        }
+    }
+
+    fn save_known(&mut self) {
+        if self.saving.is_some() {
+            return;
+        }
+        let Some(held) = &self.held else { return };
+        let changes = held.fresh().map(rows::known).collect();
+        self.saving = Some(Saving { write: self.write(changes, Releases::Leave), save: None });
+    }
+
+    fn save(&mut self) {
+        self.publish();
+        if self.saving.is_some() {
+            return;
+        }
+        let report = serde_json::to_vec(&*self.job.report.borrow()).unwrap_or_default();
+        let save = self.ledger.plan(&mut self.queue, self.received, report).unwrap_or_default();
+        let write = self.write(save.changes.clone(), Releases::Read);
+        self.saving = Some(Saving { write, save: Some(save) });
+    }
+
+    fn write(
+        &self,
+        changes: Vec<StateChange>,
+        releases: Releases,
+    ) -> BoxFuture<'static, Result<Vec<StateRow>, ApiError>> {
+        let (plane, name, fence) = (self.job.plane.clone(), self.job.controller.name.clone(), self.job.fence.clone());
+        Box::pin(async move {
+            // In order: what is said to be recorded comes before the
+            // checkpoint that relies on it.
+            for chunk in changes.chunks(SAVE_ROWS_MAX) {
+                plane.state_write(&name, Some(&fence), chunk.to_vec()).await?;
+            }
+            match releases {
+                Releases::Read => plane.state_read(&name, rows::RELEASE, None).await,
+                Releases::Leave => Ok(Vec::new()),
+            }
+        })
+    }
+
+    fn take_saved(&mut self, releases: Vec<StateRow>) {
+        let Some(Saving { save, .. }) = self.saving.take() else { return };
+        match save {
+            None => {
+                if let Some(held) = self.held.take() {
+                    self.take_known_feed(held);
+                }
+            }
+            Some(save) => {
+                self.ledger.saved(&mut self.queue, save);
+                releases.into_iter().for_each(|row| self.release(&row));
+                self.save_known();
+            }
+        }
+    }
+
+    fn release(&mut self, row: &StateRow) {
+        let wanted = row.name.strip_prefix(rows::RELEASE).unwrap_or_default();
+        let is_wanted = |key: &ObjectKey| wanted == rows::RELEASE_ALL || wanted == rows::key_text(key);
+        let keys: Vec<ObjectKey> = self.ledger.quarantined().map(|(key, _)| key.clone()).filter(is_wanted).collect();
+        for key in &keys {
+            tracing::info!(controller = %self.job.controller.name, %key, "released from quarantine");
+            self.add(key, Priority::High, None, Cause::Release);
+        }
+        self.ledger.release_done(row.name.clone());
+    }
+
+    async fn drain(mut self) -> Result<(), ApiError> {
+        let until = Instant::now() + self.job.drain;
+        while !self.workers.is_empty() {
+            match tokio::time::timeout_at(until, self.workers.join_next()).await {
+                Ok(Some(finished)) => self.take_finished(finished),
+                Ok(None) => break,
+                Err(_) => {
+                    tracing::warn!(controller = %self.job.controller.name, left = self.workers.len(), "reconciles did not end in time: they run again at the next start");
+                    self.workers.shutdown().await;
+                }
+            }
+        }
+        if self.saving.is_some() {
+            let rows = write(&mut self.saving).await?;
+            self.take_saved(rows);
+        }
+        if self.saving.is_none() {
+            self.save();
+        }
+        write(&mut self.saving).await.map(drop)
+    }
+
+    fn publish(&mut self) {
+        let counts = self.queue.counts();
+        let checkpoint = self.ledger.checkpoint();
+        let is_behind = self.queue.owed_without([].iter()).is_some();
+        let now = self.clock.wall_ms(self.clock.now());
+        self.counted.behind_since = is_behind.then(|| self.counted.behind_since.unwrap_or(now));
+        let Controller { name, kind, .. } = &self.job.controller;
+        self.job.report.send_replace(ControllerReport {
+            controller: name.to_string(),
+            api_version: kind.api_version.to_string(),
+            kind: kind.kind.to_string(),
+            leader: self.job.fence.holder.to_string(),
+            queue_depth: counts.ready,
+            oldest_waiting_ms: self.queue.oldest_waiting().map(|since| self.clock.wall_ms(since)),
+            in_flight: counts.running,
+            delayed: counts.delayed,
+            quarantined: counts.parked,
+            reconciles: self.counted.reconciles,
+            failures: self.counted.failures,
+            panics: self.counted.panics,
+            checkpoint: checkpoint.map(|version| version.to_string()),
+            received: self.received.map(|version| version.to_string()),
+            behind_since_ms: self.counted.behind_since,
+        });
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Releases {
+    Read,
+    Leave,
+}
+
+async fn write(saving: &mut Option<Saving>) -> Result<Vec<StateRow>, ApiError> {
+    match saving {
+        Some(saving) => (&mut saving.write).await,
+        None => Ok(Vec::new()),
+    }
+}
+
+impl Feed {
+    /// Keys that must be known before they are reconciled.
+    fn fresh(&self) -> Box<dyn Iterator<Item = &ObjectKey> + '_> {
+        match self {
+            Self::Listed { fresh, .. } => Box::new(fresh.iter()),
+            Self::Events { events, .. } => {
+                Box::new(events.iter().filter(|seen| seen.what == Happened::Came).map(|seen| &seen.key))
+            }
+            Self::ListEnd { .. } => Box::new(std::iter::empty()),
+        }
+    }
+}

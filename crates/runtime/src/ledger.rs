@@ -1,0 +1,132 @@
+//! What must survive the process: which keys are unfinished, which are known,
+//! and the checkpoint. Pure: plans what to save and takes note of what was.
+//!
+//! Invariant: the checkpoint passes a position only when the key that owes it
+//! has succeeded, or in the same save that records the key as unfinished. A
+//! save whose outcome is not known ends the term: its successor reads what is
+//! there, and the lease keeps a late write out.
+
+use std::collections::{HashMap, HashSet};
+
+use tidegate_model::ObjectKey;
+
+use crate::StateChange;
+use crate::queue::{Position, Queue};
+use crate::rows::{self, Unfinished};
+
+#[derive(Default)]
+pub(crate) struct Ledger {
+    unfinished: HashMap<ObjectKey, Unfinished>,
+    /// Whose row differs from what is saved.
+    dirty: HashSet<ObjectKey>,
+    /// Deleted, and not yet reconciled as such.
+    gone: HashSet<ObjectKey>,
+    /// Reconciled as deleted: no longer known.
+    forget: HashSet<ObjectKey>,
+    /// Requests of an operator that were acted on.
+    released: HashSet<String>,
+    saved_checkpoint: Position,
+    saved_report: Vec<u8>,
+}
+
+/// What one save writes, in this order.
+#[derive(Default, Debug)]
+pub(crate) struct Save {
+    pub changes: Vec<StateChange>,
+    rows: Vec<ObjectKey>,
+    checkpoint: Position,
+    report: Vec<u8>,
+}
+
+impl Ledger {
+    pub fn restore(&mut self, key: ObjectKey, row: Unfinished) {
+        self.unfinished.insert(key, row);
+    }
+
+    pub fn restore_checkpoint(&mut self, checkpoint: Position) {
+        self.saved_checkpoint = checkpoint;
+    }
+
+    pub fn checkpoint(&self) -> Position {
+        self.saved_checkpoint
+    }
+
+    /// `None`: the key has succeeded.
+    pub fn note(&mut self, key: &ObjectKey, row: Option<Unfinished>) {
+        match row {
+            Some(row) => drop(self.unfinished.insert(key.clone(), row)),
+            None if self.unfinished.remove(key).is_none() => return,
+            None => {}
+        }
+        self.dirty.insert(key.clone());
+    }
+
+    pub fn came(&mut self, key: &ObjectKey) {
+        self.gone.remove(key);
+        self.forget.remove(key);
+    }
+
+    pub fn went(&mut self, key: &ObjectKey) {
+        self.gone.insert(key.clone());
+    }
+
+    pub fn succeeded(&mut self, key: &ObjectKey) {
+        if self.gone.remove(key) {
+            self.forget.insert(key.clone());
+        }
+    }
+
+    pub fn release_done(&mut self, name: String) {
+        self.released.insert(name);
+    }
+
+    pub fn row(&self, key: &ObjectKey) -> Option<&Unfinished> {
+        self.unfinished.get(key)
+    }
+
+    pub fn quarantined(&self) -> impl Iterator<Item = (&ObjectKey, &Unfinished)> {
+        self.unfinished.iter().filter(|(_, row)| row.is_quarantined())
+    }
+
+    /// `None` if nothing is to be saved. `received` is how far events have
+    /// come in.
+    pub fn plan(&mut self, queue: &mut Queue, received: Position, report: Vec<u8>) -> Option<Save> {
+        // A running key is written when its run is over: what it owes may be
+        // done by then.
+        let rows: Vec<ObjectKey> = self.dirty.iter().filter(|key| !queue.is_running(key)).cloned().collect();
+        let recorded = rows.iter().filter(|key| self.unfinished.contains_key(key));
+        let checkpoint = queue.owed_without(recorded).unwrap_or(received);
+        let mut changes: Vec<StateChange> =
+            rows.iter().map(|key| rows::unfinished(key, self.unfinished.get(key))).collect();
+        changes.extend(self.forget.iter().map(rows::forgotten));
+        changes.extend(self.released.iter().map(|name| rows::remove(name.clone())));
+        if report != self.saved_report {
+            changes.push(rows::put(rows::REPORT.into(), report.clone()));
+        }
+        if let Some(version) = checkpoint.filter(|_| checkpoint != self.saved_checkpoint) {
+            changes.push(rows::checkpoint(version));
+        }
+        if changes.is_empty() {
+            return None;
+        }
+        for key in &rows {
+            self.dirty.remove(key);
+        }
+        self.forget.clear();
+        self.released.clear();
+        Some(Save { changes, rows, checkpoint, report })
+    }
+
+    pub fn saved(&mut self, queue: &mut Queue, save: Save) {
+        for key in &save.rows {
+            // A key that ran again meanwhile may be about to lose its record.
+            if self.unfinished.contains_key(key) && !self.dirty.contains(key) {
+                queue.recorded(key);
+            }
+        }
+        if save.checkpoint.is_some() {
+            self.saved_checkpoint = save.checkpoint;
+        }
+        self.saved_report = save.report;
+    }
+}

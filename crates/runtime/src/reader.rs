@@ -1,0 +1,227 @@
+//! List-then-watch of a controller's own kind, from its checkpoint.
+//!
+//! Invariant: what is handed on is in order and complete from where it says it
+//! begins. A list names what is known and gone, too.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::Rng;
+use tidegate_model::{ObjectKey, ResourceVersion};
+use tokio::sync::mpsc;
+
+use crate::queue::Position;
+use crate::rows::{KNOWN, key_text, parse_key};
+use crate::{ApiError, Fault, Item, Kind, Plane, WatchEvent};
+
+/// Batches on their way to the driver. A batch has at most 512 events or one
+/// page of keys, about 100 bytes each.
+pub(crate) const FEED_BATCHES_MAX: usize = 8;
+
+#[derive(Debug)]
+pub(crate) enum Feed {
+    /// A page of a list. `fresh` are those of `keys` that were not known.
+    Listed {
+        keys: Vec<Listed>,
+        fresh: Vec<ObjectKey>,
+        gone: Vec<ObjectKey>,
+    },
+    /// Events follow from here on.
+    ListEnd {
+        version: ResourceVersion,
+    },
+    Events {
+        events: Vec<Seen>,
+        reached: ResourceVersion,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub key: ObjectKey,
+    pub generation: i64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub key: ObjectKey,
+    pub what: Happened,
+    /// A watch from here sees it again.
+    pub after: ResourceVersion,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Happened {
+    Came,
+    Changed { generation: i64 },
+    Went,
+}
+
+impl Listed {
+    pub fn of(item: &Item) -> Self {
+        Self { key: item.key.clone(), generation: item.generation() }
+    }
+}
+
+pub(crate) struct Reader {
+    pub plane: Arc<dyn Plane>,
+    pub controller: Arc<str>,
+    pub kind: Kind,
+    pub feed: mpsc::Sender<Feed>,
+}
+
+/// The driver has gone.
+struct Ended;
+
+impl Reader {
+    /// Runs until the driver goes.
+    pub async fn run(self, mut from: Position) {
+        let mut retry = Retry::default();
+        loop {
+            let outcome = match from {
+                Some(version) => self.follow(version, &mut from, &mut retry).await,
+                None => self.list(&mut from).await,
+            };
+            match outcome {
+                Err(Ended) => return,
+                Ok(Err(error)) if error.is(Fault::Expired) => {
+                    tracing::warn!(controller = %self.controller, %error, "listing again");
+                    from = None;
+                    retry.wait().await;
+                }
+                Ok(Err(error)) => {
+                    tracing::warn!(controller = %self.controller, %error, "reading is interrupted: trying again");
+                    retry.wait().await;
+                }
+                Ok(Ok(())) => retry = Retry::default(),
+            }
+        }
+    }
+
+    async fn follow(
+        &self,
+        version: ResourceVersion,
+        from: &mut Position,
+        retry: &mut Retry,
+    ) -> Result<Result<(), ApiError>, Ended> {
+        let mut stream = match self.plane.watch(&self.kind, version).await {
+            Ok(stream) => stream,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut after = version;
+        loop {
+            let events = match stream.next().await {
+                Ok(events) => events,
+                Err(error) => return Ok(Err(error)),
+            };
+            *retry = Retry::default();
+            let events: Vec<Seen> = events.into_iter().filter_map(|event| seen(event, &mut after)).collect();
+            self.send(Feed::Events { events, reached: after }).await?;
+            *from = Some(after);
+        }
+    }
+
+    async fn list(&self, from: &mut Position) -> Result<Result<(), ApiError>, Ended> {
+        let mut known = Known { reader: self, rows: VecDeque::new(), after: None, ended: false };
+        let mut next: Option<String> = None;
+        loop {
+            let page = match self.plane.list(&self.kind, next.as_deref()).await {
+                Ok(page) => page,
+                Err(error) => return Ok(Err(error)),
+            };
+            let is_last = page.next.is_none();
+            let feed = match known.compare(&page.items, is_last).await {
+                Ok(feed) => feed,
+                Err(error) => return Ok(Err(error)),
+            };
+            self.send(feed).await?;
+            next = page.next;
+            if is_last {
+                self.send(Feed::ListEnd { version: page.version }).await?;
+                *from = Some(page.version);
+                return Ok(Ok(()));
+            }
+        }
+    }
+
+    async fn send(&self, feed: Feed) -> Result<(), Ended> {
+        self.feed.send(feed).await.map_err(|_| Ended)
+    }
+}
+
+/// `None` for a bookmark. Moves `after` to the event.
+fn seen(event: WatchEvent, after: &mut ResourceVersion) -> Option<Seen> {
+    let before = std::mem::replace(after, event.version());
+    let (item, what) = match event {
+        WatchEvent::Added(item) => (item, Happened::Came),
+        WatchEvent::Modified(item) => {
+            let generation = item.generation();
+            (item, Happened::Changed { generation })
+        }
+        WatchEvent::Deleted(item) => (item, Happened::Went),
+        WatchEvent::Bookmark(_) => return None,
+    };
+    Some(Seen { key: item.key, what, after: before })
+}
+
+/// The known keys in order, read as a list of the objects goes along.
+struct Known<'a> {
+    reader: &'a Reader,
+    rows: VecDeque<String>,
+    after: Option<String>,
+    ended: bool,
+}
+
+impl Known<'_> {
+    /// What of a page is new, and what was known before it and is not in it.
+    async fn compare(&mut self, items: &[Item], is_last: bool) -> Result<Feed, ApiError> {
+        let (mut fresh, mut gone) = (Vec::new(), Vec::new());
+        for item in items {
+            let text = key_text(&item.key);
+            while self.peek().await?.is_some_and(|known| **known < *text) {
+                self.take_gone(&mut gone);
+            }
+            if self.peek().await?.is_some_and(|known| **known == *text) {
+                self.rows.pop_front();
+            } else {
+                fresh.push(item.key.clone());
+            }
+        }
+        while is_last && self.peek().await?.is_some() {
+            self.take_gone(&mut gone);
+        }
+        Ok(Feed::Listed { keys: items.iter().map(Listed::of).collect(), fresh, gone })
+    }
+
+    fn take_gone(&mut self, gone: &mut Vec<ObjectKey>) {
+        gone.extend(self.rows.pop_front().and_then(|text| parse_key(&self.reader.kind, &text)));
+    }
+
+    async fn peek(&mut self) -> Result<Option<&String>, ApiError> {
+        if self.rows.is_empty() && !self.ended {
+            let Reader { plane, controller, .. } = self.reader;
+            let rows = plane.state_read(controller, KNOWN, self.after.as_deref()).await?;
+            self.ended = rows.is_empty();
+            self.after = rows.last().map(|row| row.name.clone()).or(self.after.take());
+            self.rows = rows.into_iter().filter_map(|row| Some(row.name.strip_prefix(KNOWN)?.to_owned())).collect();
+        }
+        Ok(self.rows.front())
+    }
+}
+
+/// Waits between attempts to read: 250 ms doubling to 10 s, a quarter of it
+/// chance.
+#[derive(Default)]
+pub(crate) struct Retry {
+    failures: u32,
+}
+
+impl Retry {
+    pub async fn wait(&mut self) {
+        self.failures += 1;
+        let backoff = crate::Backoff { first: Duration::from_millis(250), max: Duration::from_secs(10) };
+        let delay = backoff.delay(self.failures, rand::rng().random());
+        tokio::time::sleep(delay).await;
+    }
+}

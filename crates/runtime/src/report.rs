@@ -1,0 +1,33 @@
+//! What a controller says of itself.
+
+use serde::{Deserialize, Serialize};
+
+/// Saved with the checkpoint, so that it is known wherever the manager runs.
+#[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ControllerReport {
+    pub controller: String,
+    pub api_version: String,
+    pub kind: String,
+    /// Who runs it.
+    pub leader: String,
+    /// Keys that wait for a worker.
+    pub queue_depth: usize,
+    /// Since when the longest of them waits, in milliseconds since 1970.
+    pub oldest_waiting_ms: Option<u64>,
+    pub in_flight: usize,
+    /// Keys in a backoff or waiting for their time.
+    pub delayed: usize,
+    pub quarantined: usize,
+    /// Since the manager took the lease.
+    pub reconciles: u64,
+    pub failures: u64,
+    pub panics: u64,
+    /// Everything up to this version was reconciled or is unfinished.
+    pub checkpoint: Option<String>,
+    /// Everything up to this version has been received.
+    pub received: Option<String>,
+    /// Since when the oldest change waits that the checkpoint has not passed,
+    /// in milliseconds since 1970; `None` if there is none.
+    pub behind_since_ms: Option<u64>,
+}

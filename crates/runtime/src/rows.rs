@@ -1,0 +1,128 @@
+//! How a controller's durable state is laid out in rows.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tidegate_model::{ObjectKey, ResourceVersion};
+
+use crate::{Kind, StateChange, StateRow};
+
+/// Everything before this was reconciled, or is among [`UNFINISHED`].
+pub const CHECKPOINT: &str = "checkpoint";
+/// What the controller says of itself, for `tidegate controllers`.
+pub const REPORT: &str = "report";
+/// One row for each key that was ever handed to the reconciler and is not
+/// known to be gone: what is missing from a later list was deleted meanwhile.
+pub const KNOWN: &str = "known/";
+/// One row for each key that failed, is quarantined, or asked to be run later.
+pub const UNFINISHED: &str = "unfinished/";
+/// Written by an operator: a key to release, or [`RELEASE_ALL`].
+pub const RELEASE: &str = "release/";
+pub const RELEASE_ALL: &str = "*";
+
+/// A key that needs another run although nothing changes.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unfinished {
+    /// Failures in a row, which the backoff goes by; 0 for a key that only
+    /// asked to be run later.
+    pub failures: u32,
+    /// Those of them that count towards quarantine.
+    pub attempts: u32,
+    /// The generation that was last tried; 0 if it is not known.
+    pub generation: i64,
+    /// When it runs again, in milliseconds since 1970; `None` if quarantined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due_ms: Option<u64>,
+    /// The last failure.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub error: String,
+    /// Since when it has not succeeded, in milliseconds since 1970.
+    pub since_ms: u64,
+}
+
+impl Unfinished {
+    pub fn is_quarantined(&self) -> bool {
+        self.due_ms.is_none()
+    }
+}
+
+/// `namespace name`. A space sorts before whatever a name may hold, so rows
+/// have the order of namespace and name.
+pub fn key_text(key: &ObjectKey) -> String {
+    format!("{} {}", key.namespace.as_deref().unwrap_or_default(), key.name)
+}
+
+pub fn parse_key(kind: &Kind, text: &str) -> Option<ObjectKey> {
+    let (namespace, name) = text.split_once(' ')?;
+    Some(kind.key(Some(namespace).filter(|namespace| !namespace.is_empty()), name))
+}
+
+pub(crate) fn put(name: String, value: impl Into<Bytes>) -> StateChange {
+    StateChange { name, value: Some(value.into()) }
+}
+
+pub(crate) fn remove(name: String) -> StateChange {
+    StateChange { name, value: None }
+}
+
+pub(crate) fn known(key: &ObjectKey) -> StateChange {
+    put(format!("{KNOWN}{}", key_text(key)), Bytes::new())
+}
+
+pub(crate) fn forgotten(key: &ObjectKey) -> StateChange {
+    remove(format!("{KNOWN}{}", key_text(key)))
+}
+
+pub(crate) fn unfinished(key: &ObjectKey, row: Option<&Unfinished>) -> StateChange {
+    let value = row.map(|row| serde_json::to_vec(row).unwrap_or_default().into());
+    StateChange { name: format!("{UNFINISHED}{}", key_text(key)), value }
+}
+
+pub(crate) fn checkpoint(version: ResourceVersion) -> StateChange {
+    put(CHECKPOINT.into(), version.to_string())
+}
+
+pub(crate) fn read_checkpoint(row: &StateRow) -> Option<ResourceVersion> {
+    std::str::from_utf8(&row.value).ok()?.parse().ok()
+}
+
+/// What a row with a key in its name says; `None` if it is not readable, which
+/// is reported and passed over.
+pub(crate) fn read_unfinished(kind: &Kind, row: &StateRow) -> Option<(ObjectKey, Unfinished)> {
+    let key = parse_key(kind, row.name.strip_prefix(UNFINISHED)?)?;
+    match serde_json::from_slice(&row.value) {
+        Ok(unfinished) => Some((key, unfinished)),
+        Err(error) => {
+            tracing::error!(%key, %error, "an unfinished key's record cannot be read: it is run at once");
+            Some((
+                key,
+                Unfinished {
+                    failures: 0,
+                    attempts: 0,
+                    generation: 0,
+                    due_ms: Some(0),
+                    error: String::new(),
+                    since_ms: 0,
+                },
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_as_they_were_written_and_sort_by_namespace() {
+        let kind = Kind::new("v1", "Thing", "things");
+        let keys: Vec<ObjectKey> = [(None, "z"), (Some("a"), "b.c"), (Some("a"), "x"), (Some("a-b"), "a")]
+            .map(|(namespace, name)| kind.key(namespace, name))
+            .into();
+        let texts: Vec<String> = keys.iter().map(key_text).collect();
+        assert!(texts.is_sorted(), "{texts:?}");
+        for (key, text) in keys.iter().zip(&texts) {
+            assert_eq!(parse_key(&kind, text).as_ref(), Some(key));
+        }
+    }
+}

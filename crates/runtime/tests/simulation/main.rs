@@ -1,0 +1,215 @@
+//! Managers and a world that fails them, by seed: slow and cut calls, streams
+//! that break off and repeat, an expired window, crashes at any `.await`, two
+//! managers of which one freezes. In the end every object's status speaks of
+//! its last generation, and nothing is left of what was deleted.
+//!
+//! `SEED=17 cargo test -p tidegate-runtime --test simulation` runs one.
+
+mod world;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rand::Rng;
+use serde_json::json;
+use tidegate_model::ObjectKey;
+use tidegate_runtime::{
+    Backoff, Controller, ControllerOptions, Manager, ManagerOptions, Next, Plane, ReconcileError, Reconciler,
+};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use world::{Way, World, kind};
+
+const SEEDS: u64 = 2_000;
+const NAMES: u8 = 6;
+const CONTROLLER: &str = "things";
+
+#[test]
+fn nothing_is_lost_whatever_happens() {
+    let only: Option<u64> = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
+    let seeds = only.map_or(0..SEEDS, |seed| seed..seed + 1);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let seeds = seeds.clone();
+            scope.spawn(move || seeds.filter(|seed| seed % threads == thread).for_each(run));
+        }
+    });
+}
+
+fn run(seed: u64) {
+    let caught = std::panic::catch_unwind(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(simulate(seed));
+    });
+    if let Err(panic) = caught {
+        eprintln!("the seed was {seed}");
+        std::panic::resume_unwind(panic);
+    }
+}
+
+async fn simulate(seed: u64) {
+    let world = Arc::new(Mutex::new(World::new(seed)));
+    let mut managers = [Living::new(&world, "a"), Living::new(&world, "b")];
+    for _ in 0..40 {
+        let (what, name, pause) = {
+            let mut world = world.lock().unwrap();
+            (world.rng.random_range(0..100), world.rng.random_range(0..NAMES), world.rng.random_range(0..1500))
+        };
+        let key = kind().key(Some("ns"), &format!("t{name}"));
+        match what {
+            0..40 => world.lock().unwrap().push(&key),
+            40..55 => world.lock().unwrap().delete(&key),
+            55..60 => world.lock().unwrap().expire(),
+            60..75 => managers[what % 2].crash_and_start(),
+            75..80 => managers[what % 2].stop().await,
+            80..84 => {
+                let until = Instant::now() + Duration::from_secs(20);
+                world.lock().unwrap().frozen.insert(["a", "b"][what % 2].into(), until);
+            }
+            84..90 => world.lock().unwrap().release_all(CONTROLLER),
+            _ => {}
+        }
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+    }
+    settle(seed, &world, &mut managers[0]).await;
+}
+
+/// Without further faults, one manager brings everything in line.
+async fn settle(seed: u64, world: &Arc<Mutex<World>>, manager: &mut Living) {
+    world.lock().unwrap().faults = false;
+    manager.crash_and_start();
+    for _ in 0..600 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let mut world = world.lock().unwrap();
+        if !world.quarantined().is_empty() {
+            world.release_all(CONTROLLER);
+        }
+        if is_settled(&world) {
+            return;
+        }
+    }
+    let world = world.lock().unwrap();
+    let objects: Vec<String> =
+        world.objects.iter().map(|(key, thing)| format!("{key} {} {}", thing.generation, thing.status)).collect();
+    panic!("seed {seed}: objects {objects:#?}\noutside {:#?}\nrows {:#?}", world.outside, world.rows());
+}
+
+fn is_settled(world: &World) -> bool {
+    let is_current = |(key, thing): (&ObjectKey, &world::Thing)| {
+        thing.status["observedGeneration"] == thing.generation && world.outside.get(key) == Some(&thing.generation)
+    };
+    world.objects.iter().all(is_current) && world.outside.keys().all(|key| world.objects.contains_key(key))
+}
+
+/// A manager that can be killed and started again.
+struct Living {
+    way: Way,
+    running: Option<(JoinHandle<()>, watch::Sender<bool>)>,
+}
+
+impl Living {
+    fn new(world: &Arc<Mutex<World>>, holder: &str) -> Self {
+        let mut living = Self { way: Way { world: world.clone(), holder: holder.into() }, running: None };
+        living.crash_and_start();
+        living
+    }
+
+    fn crash_and_start(&mut self) {
+        if let Some((task, _)) = self.running.take() {
+            task.abort();
+        }
+        let manager = Manager::new(Arc::new(self.way.clone()), {
+            let mut options = ManagerOptions::new("system", "simulation", &self.way.holder);
+            options.drain = Duration::from_secs(5);
+            options
+        });
+        let things = Things { way: self.way.clone(), manager: manager.clone(), running: Mutex::default() };
+        let options = ControllerOptions {
+            concurrency: 3,
+            backoff: Backoff { first: Duration::from_millis(100), max: Duration::from_secs(5) },
+            deadline: Duration::from_secs(10),
+            attempts_max: 6,
+            resync: Duration::from_secs(36_000),
+        };
+        manager.add(Controller::new(CONTROLLER, kind(), things).options(options)).unwrap();
+        let (stop, stopped) = watch::channel(false);
+        self.running = Some((tokio::spawn(async move { manager.run(stopped).await }), stop));
+    }
+
+    async fn stop(&mut self) {
+        if let Some((task, stop)) = self.running.take() {
+            stop.send_replace(true);
+            task.await.unwrap();
+        }
+    }
+}
+
+/// Makes something outside for each object, and reports it.
+struct Things {
+    way: Way,
+    manager: Manager,
+    running: Mutex<BTreeSet<ObjectKey>>,
+}
+
+impl Reconciler for Things {
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Next, ReconcileError> {
+        let _alone = Alone::new(self, key);
+        self.misbehave().await?;
+        let Some(item) = self.way.get(&kind(), key).await? else {
+            self.way.world().outside.remove(key);
+            return Ok(Next::AwaitChange);
+        };
+        let generation = item.object()?.generation();
+        // Under the lease: a manager that was replaced must not reach out.
+        let client = self.manager.client();
+        let patch = json!({"observedGeneration": generation});
+        self.way.world().outside.insert(key.clone(), generation);
+        self.misbehave().await?;
+        client.patch_status(&kind(), key, item.version, patch).await?;
+        let timer = self.way.world().rng.random_bool(0.1);
+        Ok(if timer { Next::After(Duration::from_secs(3)) } else { Next::AwaitChange })
+    }
+}
+
+impl Things {
+    async fn misbehave(&self) -> Result<(), ReconcileError> {
+        let what = {
+            let mut world = self.way.world();
+            if world.faults { world.rng.random_range(0..100) } else { 100 }
+        };
+        match what {
+            0..8 => Err(ReconcileError::retryable("bad luck")),
+            8 => Err(ReconcileError::terminal("hopeless")),
+            // Without the hook, which would print it.
+            9 => std::panic::resume_unwind(Box::new("a reconciler that panics")),
+            10 => {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                Ok(())
+            }
+            11..20 => {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Fails the test if a key runs twice at once in one manager.
+struct Alone<'t>(&'t Things, ObjectKey);
+
+impl<'t> Alone<'t> {
+    fn new(things: &'t Things, key: &ObjectKey) -> Self {
+        assert!(things.running.lock().unwrap().insert(key.clone()), "{key} runs twice at once");
+        Self(things, key.clone())
+    }
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.0.running.lock().unwrap().remove(&self.1);
+    }
+}
