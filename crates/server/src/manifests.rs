@@ -9,7 +9,7 @@ use tidegate_model::manifest::Diagnostic;
 use tidegate_model::{Object, ObjectKey};
 use tidegate_store::{Selection, StoreError};
 
-use crate::api::{Api, Applied, ProjectError, Projected, Projection};
+use crate::api::{Api, Applied, NO_MARKS, ProjectError, Projected, Projection};
 use crate::folder::{Folder, FolderError};
 
 /// The owner of what the folder defines.
@@ -52,7 +52,7 @@ pub async fn apply(api: &Api, folder: &Path) -> Result<Applied, ManifestsError> 
     let removed: Vec<&str> = before.keys().map(String::as_str).filter(|path| !files.contains_key(*path)).collect();
     let change = Change { files: files.iter().map(|(path, bytes)| File { path, bytes }).collect(), removed };
     let defined_at = |path: &str| before.get(path).cloned().unwrap_or_default();
-    let marks = Vec::new();
+    let marks = NO_MARKS;
     match api.project(Projection { rules: &rules, change, defined_at: &defined_at, commit: None, marks }).await? {
         Projected::Applied(applied, warnings) => {
             for warning in warnings {

@@ -20,6 +20,9 @@ use prometheus_client::registry::{Registry, Unit};
 /// From a cached read to a request that waits for a slow disk.
 const LATENCY_BUCKETS_S: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
+/// From a host in the same room to one that uses up its whole time.
+const FETCH_BUCKETS_S: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 300.0, 600.0];
+
 pub struct Metrics {
     registry: RwLock<Registry>,
     http_connections: Gauge,
@@ -32,6 +35,8 @@ pub struct Metrics {
     websockets: Gauge,
     watches: Gauge,
     watches_ended: Family<CodeLabel, Counter>,
+    git_fetches: Family<OutcomeLabel, Counter>,
+    git_fetch_duration: Histogram,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
@@ -48,6 +53,11 @@ struct RouteLabel {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
 struct CodeLabel {
     code: &'static str,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct OutcomeLabel {
+    outcome: &'static str,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
@@ -75,10 +85,13 @@ impl Default for Metrics {
             websockets: Gauge::default(),
             watches: Gauge::default(),
             watches_ended: Family::default(),
+            git_fetches: Family::default(),
+            git_fetch_duration: Histogram::new(FETCH_BUCKETS_S),
         };
         let mut registry = Registry::with_prefix("tidegate");
         metrics.register_http(&mut registry);
         metrics.register_graphql(&mut registry);
+        metrics.register_git(&mut registry);
         *metrics.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
         metrics
     }
@@ -108,6 +121,19 @@ impl Metrics {
         registry.register("websockets", "Open WebSockets", websockets.clone());
         registry.register("watches", "Open watches of clients", watches.clone());
         registry.register("watches_ended", "Watches that the server ended, by code", watches_ended.clone());
+    }
+
+    fn register_git(&self, registry: &mut Registry) {
+        let Self { git_fetches, git_fetch_duration, .. } = self;
+        registry.register("git_fetches", "Fetches from remote repositories by outcome", git_fetches.clone());
+        let help = "Time to fetch from a remote repository, the wait for a turn included";
+        registry.register_with_unit("git_fetch_duration", help, Unit::Seconds, git_fetch_duration.clone());
+    }
+
+    /// `outcome` is `Fetched`, or the reason of a condition.
+    pub fn git_fetched(&self, outcome: &'static str, took: Duration) {
+        self.git_fetches.get_or_create(&OutcomeLabel { outcome }).inc();
+        self.git_fetch_duration.observe(took.as_secs_f64());
     }
 
     /// For a part that knows its own numbers; read at each scrape.

@@ -95,7 +95,7 @@ async fn wire(listener: Listener, store: Store, options: Options) -> Result<Serv
         None => None,
     };
 
-    let repos = Arc::new(Repos::start(&api, &data_dir, repos).await?);
+    let repos = Repos::start(&api, &data_dir, metrics.clone(), repos).await?;
 
     let checks = Arc::new(Checks::default());
     let checked = store.clone();
@@ -105,11 +105,13 @@ async fn wire(listener: Listener, store: Store, options: Options) -> Result<Serv
     let projector = repos.projector().clone();
     checks.register("repositories", move || projector.health());
     metrics.register_store(store.clone());
+    let webhook_routes = repos::webhook_routes(api.clone(), repos.clone());
     let git_routes = repos::routes(repos, identities.clone());
     let front = Front::new(graphql, api.clone(), metrics.clone(), shutdown.clone());
     let shell = Shell { identities, metrics: metrics.clone(), checks, shutdown: shutdown.clone(), limits: http_limits };
     let git_routes = shell.envelope(git_routes, repos::limits(http_limits));
-    let router = shell.wrap(graphql::routes(front)).merge(git_routes);
+    let webhook_routes = shell.envelope(webhook_routes, repos::webhook_limits(http_limits));
+    let router = shell.wrap(graphql::routes(front)).merge(git_routes).merge(webhook_routes);
     Ok(Server { listener, router, store, api, metrics, shutdown, limits: http_limits, admin_token_path, manifests })
 }
 

@@ -41,6 +41,8 @@ pub enum Command {
     Whoami(ConnectionArgs),
     /// Create and revoke tokens of service accounts
     Token(TokenArgs),
+    /// Bring a repository up to date
+    Repo(RepoArgs),
     /// Check, compact, export and import the store of a stopped server
     Store(StoreArgs),
     /// Print a completion script for a shell
@@ -89,6 +91,9 @@ pub struct ServeArgs {
     /// Folder of manifests (YAML, JSON, Markdown) to admit before serving
     #[arg(long, value_name = "DIR")]
     pub manifests: Option<String>,
+    /// Directory of secrets as files, NAMESPACE/NAME/KEY, for remote repositories
+    #[arg(long, value_name = "DIR")]
+    pub secrets_dir: Option<String>,
     /// How long an event can be watched from [default: 24h]
     #[arg(long, value_name = "DURATION")]
     pub window_age: Option<String>,
@@ -278,6 +283,29 @@ pub enum TokenCommand {
         service_account: Account,
         /// The id that `token create` printed, or `whoami` prints
         id: String,
+    },
+}
+
+#[derive(Args)]
+pub struct RepoArgs {
+    #[command(subcommand)]
+    pub command: RepoCommand,
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+}
+
+#[derive(Subcommand)]
+pub enum RepoCommand {
+    /// Fetch a remote repository now, and say what came of it
+    #[command(after_help = "\
+Exit codes: 0 its head is in force, 1 it is refused or could not be fetched.
+
+Example:
+  tidegate repo sync shop/catalogue")]
+    Sync {
+        /// The repository, as NAMESPACE/NAME
+        #[arg(value_name = "NAMESPACE/NAME", value_parser = account)]
+        repository: Account,
     },
 }
 

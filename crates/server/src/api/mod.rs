@@ -11,13 +11,14 @@ mod follow;
 mod kinds;
 mod project;
 mod read;
+mod repositories;
 mod status;
 mod watch;
 
 pub mod error;
 pub mod kind_ref;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 use tidegate_model::{ObjectKey, ResourceVersion};
@@ -32,8 +33,9 @@ use follow::Follower;
 pub use follow::{FollowError, OnKinds};
 use kind_ref::KindRef;
 pub use kinds::{CrdKinds, KindsInForce};
-pub use project::{Applied, DefinedAt, ProjectError, Projected, Projection};
+pub use project::{Applied, DefinedAt, NO_MARKS, ProjectError, Projected, Projection};
 pub use read::{ListPage, ListQuery};
+pub use repositories::{Repositories, SyncOutcome, Synced, Syncing};
 pub use status::{StatusWrite, missing_precondition};
 use watch::WatchCounts;
 pub use watch::{ApiWatch, WatchQuery};
@@ -64,6 +66,7 @@ struct Inner {
     list_permits: Semaphore,
     watch_counts: Arc<WatchCounts>,
     projecting: tokio::sync::Mutex<()>,
+    repositories: OnceLock<Weak<dyn Repositories>>,
 }
 
 /// An object as it is shown: in the version that the caller asked for.
@@ -100,6 +103,7 @@ impl Api {
             list_permits,
             watch_counts: Arc::default(),
             projecting: tokio::sync::Mutex::new(()),
+            repositories: OnceLock::new(),
         })))
     }
 

@@ -33,11 +33,16 @@ pub struct Projection<'a> {
     pub change: Change<'a>,
     pub defined_at: DefinedAt<'a>,
     pub commit: Option<&'a str>,
-    /// Changed in the same transaction, such as the projected commit's id.
-    pub marks: Marks,
+    /// Changed in the same transaction, such as the projected commit's id, by
+    /// what the projection changes.
+    pub marks: MarksOf<'a>,
 }
 
 pub type Marks = Vec<(String, Option<Bytes>)>;
+pub type MarksOf<'a> = &'a (dyn Fn(&Applied) -> Marks + Sync);
+
+/// For a projection that leaves no mark.
+pub const NO_MARKS: MarksOf<'static> = &|_| Vec::new();
 
 #[derive(Debug)]
 pub enum Projected {
@@ -132,7 +137,7 @@ fn prepare(
         commit: projection.commit.map(Into::into),
         now: Utc::now(),
     });
-    writes(view, plan, &author, projection.marks.clone()).map(Ok)
+    writes(view, plan, &author, projection.marks).map(Ok)
 }
 
 /// What all objects of one projection are stamped with.
@@ -153,7 +158,7 @@ impl Author {
     }
 }
 
-fn writes(view: &View, plan: Plan, author: &Arc<Author>, marks: Marks) -> Result<Prepared, StoreError> {
+fn writes(view: &View, plan: Plan, author: &Arc<Author>, marks: MarksOf<'_>) -> Result<Prepared, StoreError> {
     let Plan { puts, deletes, warnings, kinds: _ } = plan;
     let mut applied = Applied { version: view.version(), created: 0, updated: 0, deleted: 0 };
     let mut writes = Vec::with_capacity(puts.len() + deletes.len());
@@ -187,7 +192,7 @@ fn writes(view: &View, plan: Plan, author: &Arc<Author>, marks: Marks) -> Result
         let rebase = Arc::new(move |current: Option<&StoredObject>| rebase_delete(current, held, now));
         writes.push(Write { key, expect, op, rebase: Some(rebase) });
     }
-    Ok(Prepared { transaction: Transaction { writes, marks }, applied, warnings })
+    Ok(Prepared { transaction: Transaction { writes, marks: marks(&applied) }, applied, warnings })
 }
 
 /// What a new object has from its first moment, as in Kubernetes.

@@ -17,7 +17,7 @@ use super::types::{Operation, Root, RootField};
 use super::{Graphql, State};
 use crate::api::error::{ApiError, Code};
 use crate::api::kind_ref::KindRef;
-use crate::api::{Api, FinalizersWrite, Item, ListPage, ListQuery, StatusWrite};
+use crate::api::{Api, FinalizersWrite, Item, ListPage, ListQuery, StatusWrite, SyncOutcome};
 use crate::identity::Session;
 use crate::metrics::{CODE_OK, Metrics};
 
@@ -134,6 +134,7 @@ async fn run(
         (Operation::Whoami, Some(selection)) => Ok(project_value(&selection, &whoami(caller.session))),
         (Operation::Kinds, Some(selection)) => Ok(project_value(&selection, &kinds(caller.api))),
         (Operation::CreateToken, Some(selection)) => create_token(caller, arguments.input()?, &selection),
+        (Operation::SyncRepository, Some(selection)) => sync_repository(caller, arguments, &selection).await,
         (Operation::RevokeToken, _) => revoke_token(caller, arguments.input()?).await,
         (operation, _) => Err(ApiError::bad_request(format!("`{}` is not a {} field", field.name, operation.as_str()))),
     }
@@ -296,6 +297,42 @@ async fn revoke_token(caller: Caller<'_>, mut input: Arguments) -> Result<Vec<u8
     let (namespace, account) = (input.required_text("namespace")?, input.required_text("serviceAccount")?);
     caller.api.revoke_token(caller.session, &namespace, &account, &input.required_text("tokenId")?).await?;
     Ok(b"true".to_vec())
+}
+
+async fn sync_repository(
+    caller: Caller<'_>,
+    mut arguments: Arguments,
+    selection: &Selection,
+) -> Result<Vec<u8>, ApiError> {
+    let (namespace, name) = (arguments.required_text("namespace")?, arguments.required_text("name")?);
+    let outcome = caller.api.sync_repository(caller.session, &namespace, &name).await?;
+    Ok(project_value(selection, &sync_value(&outcome)))
+}
+
+fn sync_value(outcome: &SyncOutcome) -> Value {
+    let (reason, message) = (outcome.reason(), outcome.message());
+    let mut value = json!({
+        "inForce": false, "reason": reason, "message": message, "problems": [],
+        "created": 0, "updated": 0, "deleted": 0,
+    });
+    match outcome {
+        SyncOutcome::InForce(synced) => {
+            value["inForce"] = true.into();
+            value["commit"] = json!(synced.commit);
+            value["resourceVersion"] = json!(synced.version.to_string());
+            let counts =
+                synced.applied.map_or((0, 0, 0), |applied| (applied.created, applied.updated, applied.deleted));
+            (value["created"], value["updated"], value["deleted"]) =
+                (counts.0.into(), counts.1.into(), counts.2.into());
+            (value["objects"], value["files"]) = (json!(synced.objects), json!(synced.files));
+        }
+        SyncOutcome::Refused { commit, problems } => {
+            value["commit"] = json!(commit);
+            value["problems"] = json!(problems);
+        }
+        SyncOutcome::Failed { .. } => {}
+    }
+    value
 }
 
 fn rfc3339(at: chrono::DateTime<chrono::Utc>) -> String {

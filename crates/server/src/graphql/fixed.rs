@@ -24,6 +24,7 @@ pub const RESERVED_TYPES: &[&str] = &[
     "KindInfo",
     "KindColumn",
     "Token",
+    "RepositorySync",
     "UpdateResourceStatusInput",
     "UpdateResourceFinalizersInput",
     "UpdateStatusInput",
@@ -54,6 +55,7 @@ pub fn add(types: &mut Types) {
     types.add(kind_info());
     types.add(kind_column());
     types.add(token());
+    types.add(repository_sync());
     for field in generic_roots() {
         types.add_root(field);
     }
@@ -106,6 +108,12 @@ fn generic_roots() -> Vec<RootField> {
             Operation::RevokeToken,
             scalar("", "Boolean").required(),
             "Revokes a ServiceAccount's token before it expires, and ends its open watches; needs `delete` on `serviceaccounts/token`.",
+        ),
+        root(
+            "syncRepository",
+            Operation::SyncRepository,
+            object("", "RepositorySync").required(),
+            "Brings a repository up to date and says what came of it: a remote one is fetched first. Needs `sync` on `repositories`.",
         ),
     ]
 }
@@ -247,6 +255,36 @@ fn token() -> TypeDef {
             ("token", text("token").required()),
             ("id", text("id").required().describe("For `revokeToken`.")),
             ("expiresAt", text("expiresAt").required()),
+        ],
+    )
+}
+
+fn repository_sync() -> TypeDef {
+    TypeDef::new(
+        "RepositorySync",
+        [
+            (
+                "inForce",
+                scalar("inForce", "Boolean").required().describe("Whether the commit that was found is in force."),
+            ),
+            (
+                "reason",
+                text("reason")
+                    .required()
+                    .describe("`InForce`, `Invalid`, or why nothing was found, as in a condition."),
+            ),
+            ("message", text("message").required()),
+            (
+                "problems",
+                text("problems").required().list().describe("Of a commit that is refused: the first 50, then a count."),
+            ),
+            ("commit", text("commit").describe("The head of the branch; null if nothing was found.")),
+            ("resourceVersion", text("resourceVersion").describe("The version at which it is visible.")),
+            ("created", scalar("created", "Int64").required()),
+            ("updated", scalar("updated", "Int64").required()),
+            ("deleted", scalar("deleted", "Int64").required()),
+            ("objects", scalar("objects", "Int64").describe("How many objects the repository defines.")),
+            ("files", scalar("files", "Int64").describe("In how many files.")),
         ],
     )
 }

@@ -147,6 +147,7 @@ fn arguments(field: &RootField) -> Vec<InputValue> {
         )),
         Operation::CreateToken => arguments.push(required("input", "CreateTokenInput")),
         Operation::RevokeToken => arguments.push(required("input", "RevokeTokenInput")),
+        Operation::SyncRepository => arguments.extend([required("namespace", "String"), required("name", "String")]),
         Operation::Whoami | Operation::Kinds => {}
     }
     arguments

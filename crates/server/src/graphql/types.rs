@@ -88,6 +88,7 @@ pub enum Operation {
     Kinds,
     CreateToken,
     RevokeToken,
+    SyncRepository,
 }
 
 impl Operation {
@@ -95,7 +96,11 @@ impl Operation {
         match self {
             Self::Get | Self::List | Self::Whoami | Self::Kinds => Root::Query,
             Self::Watch => Root::Subscription,
-            Self::UpdateStatus | Self::UpdateFinalizers | Self::CreateToken | Self::RevokeToken => Root::Mutation,
+            Self::UpdateStatus
+            | Self::UpdateFinalizers
+            | Self::CreateToken
+            | Self::RevokeToken
+            | Self::SyncRepository => Root::Mutation,
         }
     }
 
@@ -111,6 +116,7 @@ impl Operation {
             Self::Kinds => "kinds",
             Self::CreateToken => "create_token",
             Self::RevokeToken => "revoke_token",
+            Self::SyncRepository => "sync_repository",
         }
     }
 }

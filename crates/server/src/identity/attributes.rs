@@ -20,11 +20,22 @@ pub enum Verb {
     Delete,
     Push,
     Fetch,
+    /// Brings a repository up to date, on `repositories`.
+    Sync,
 }
 
 impl Verb {
-    pub const ALL: [Self; 8] =
-        [Self::Get, Self::List, Self::Watch, Self::Patch, Self::Create, Self::Delete, Self::Push, Self::Fetch];
+    pub const ALL: [Self; 9] = [
+        Self::Get,
+        Self::List,
+        Self::Watch,
+        Self::Patch,
+        Self::Create,
+        Self::Delete,
+        Self::Push,
+        Self::Fetch,
+        Self::Sync,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -36,6 +47,7 @@ impl Verb {
             Self::Delete => "delete",
             Self::Push => "push",
             Self::Fetch => "fetch",
+            Self::Sync => "sync",
         }
     }
 }

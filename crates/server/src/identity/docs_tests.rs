@@ -91,6 +91,7 @@ async fn start(directory: &TempDir) -> server::Server {
             git: "git".into(),
             search_path: std::env::var_os("PATH").unwrap(),
             hook_program: "tidegate".into(),
+            remote: Default::default(),
         },
     };
     server::start(options).await.unwrap_or_else(|error| panic!("{error}"))

@@ -22,6 +22,8 @@ pub struct Difference {
     files: BTreeMap<String, Bytes>,
     removed: Vec<String>,
     before: HashMap<String, Bytes>,
+    files_added: usize,
+    files_removed: usize,
 }
 
 /// `Err` inside: what the files may not be, whatever they say.
@@ -119,6 +121,8 @@ fn file_id(side: Option<Side>) -> Option<ObjectId> {
 fn collect(entries: Vec<Entry>, blobs: &Blobs) -> Result<Difference, Vec<Diagnostic>> {
     let (mut difference, mut problems) = (Difference::default(), Vec::new());
     for Entry { path, old, new } in entries {
+        difference.files_added += usize::from(old.is_none() && new.is_some());
+        difference.files_removed += usize::from(old.is_some() && new.is_none());
         if let Some(Blob::Content(bytes)) = old.and_then(|id| blobs.get(&id)) {
             difference.before.insert(path.clone(), bytes.clone());
         }
@@ -150,6 +154,11 @@ impl Difference {
             files: self.files.iter().map(|(path, bytes)| File { path, bytes }).collect(),
             removed: self.removed.iter().map(String::as_str).collect(),
         }
+    }
+
+    /// How many files came and how many went.
+    pub fn file_counts(&self) -> (usize, usize) {
+        (self.files_added, self.files_removed)
     }
 
     /// What `path` defined at the projected commit.

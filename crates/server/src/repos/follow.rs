@@ -1,10 +1,10 @@
 //! Repository objects take effect by themselves: another branch or folder is
 //! projected when its object says so, without a push to the repository.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tidegate_model::ResourceVersion;
+use tidegate_model::{EventType, Object, ResourceVersion};
 use tidegate_store::{Selection, Start, Store, WatchError, WatchItem};
 
 use super::hosting::Hosting;
@@ -39,9 +39,10 @@ impl Follower {
             Ok(watcher) => watcher,
             Err(error) => return error,
         };
+        let mut seen = Seen::default();
         loop {
             match watcher.next().await {
-                Ok(items) => self.catch_up(changed(&items)).await,
+                Ok(items) => self.catch_up(seen.changed(&items)).await,
                 Err(error) => return error,
             }
         }
@@ -55,10 +56,32 @@ impl Follower {
     }
 }
 
-fn changed(items: &[WatchItem]) -> BTreeSet<RepositoryId> {
-    let events = items.iter().filter_map(|item| match item {
-        WatchItem::Event { event, .. } => Some(&event.key),
-        _ => None,
-    });
-    events.filter_map(|key| RepositoryId::new(key.namespace.as_deref().unwrap_or_default(), &key.name)).collect()
+/// Which object, in which generation, each event was last about: a status
+/// says nothing of what is to be projected, and is written often.
+#[derive(Default)]
+struct Seen(BTreeMap<RepositoryId, (String, i64)>);
+
+impl Seen {
+    fn changed(&mut self, items: &[WatchItem]) -> BTreeSet<RepositoryId> {
+        let events = items.iter().filter_map(|item| match item {
+            WatchItem::Event { event, .. } => Some(event),
+            _ => None,
+        });
+        let mut changed = BTreeSet::new();
+        for event in events {
+            let key = &event.key;
+            let id = RepositoryId::new(key.namespace.as_deref().unwrap_or_default(), &key.name);
+            let Some(id) = id else { continue };
+            let object = Object::from_json(&event.object).filter(|_| event.kind != EventType::Deleted);
+            let now = object.map(|object| (object.uid().unwrap_or_default().to_owned(), object.generation()));
+            let before = match now.clone() {
+                Some(now) => self.0.insert(id.clone(), now),
+                None => self.0.remove(&id),
+            };
+            if now.is_none() || before != now {
+                changed.insert(id);
+            }
+        }
+        changed
+    }
 }

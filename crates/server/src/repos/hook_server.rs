@@ -86,6 +86,10 @@ impl HookServer {
     }
 
     async fn check(&self, hosted: &Hosted, call: &HookCall, update: &RefUpdate) -> Result<HookAnswer, ProjectorError> {
+        // It became one after the push began.
+        if let Some(remote) = &hosted.remote {
+            return Ok(refused(vec![remote.push_refused(&hosted.id)]));
+        }
         let text = |text: &Option<String>| text.clone().unwrap_or_default().into();
         let git = match &call.object_directory {
             Some(_) => hosted.git.with_quarantine(Quarantine {

@@ -14,6 +14,7 @@ use tidegate_store::{Selection, StoreError};
 use tokio::sync::Mutex;
 
 use super::id::RepositoryId;
+use super::remote::RemoteSpec;
 use crate::api::Api;
 
 /// The folder of all repositories in the data directory.
@@ -36,6 +37,10 @@ pub enum HostingError {
 #[derive(Clone, Debug)]
 pub struct Hosted {
     pub id: RepositoryId,
+    /// Of its object, which `system/control` may lack.
+    pub uid: Option<String>,
+    /// Where it is fetched from; `None` if it is pushed to.
+    pub remote: Option<RemoteSpec>,
     pub git: Repository,
     pub rules: Rules,
     /// The branch that is projected.
@@ -72,13 +77,12 @@ impl Hosting {
         Ok(ids)
     }
 
-    /// `None` if there is no such repository, or it is hosted elsewhere.
+    /// `None` if there is no such repository.
     pub async fn find(&self, id: &RepositoryId) -> Result<Option<Hosted>, HostingError> {
         let stored = self.api.store().view().get(&id.key())?;
         let object = stored.and_then(|stored| Object::from_json(&stored.json));
         let is_control = *id == RepositoryId::control();
-        let is_remote = object.as_ref().and_then(Object::spec).is_some_and(|spec| spec.get("remote").is_some());
-        if is_remote || (object.is_none() && !is_control) {
+        if object.is_none() && !is_control {
             return Ok(None);
         }
         let hosted = self.describe(id, object.as_ref());
@@ -89,14 +93,18 @@ impl Hosting {
     fn describe(&self, id: &RepositoryId, object: Option<&Object>) -> Hosted {
         let spec = object.and_then(Object::spec).unwrap_or(&Value::Null);
         let text = |field: &str| spec[field].as_str().unwrap_or_default();
+        let branches = [spec["remote"]["branch"].as_str(), spec["branch"].as_str()];
+        let branch = branches.into_iter().flatten().find(|branch| !branch.is_empty());
         // Whatever its object says: who breaks it must be able to mend it.
         let own = object.filter(|_| *id != RepositoryId::control()).map(Rules::of_repository);
         let dir = self.folder.join(&*id.namespace).join(format!("{}.git", id.name));
         Hosted {
             id: id.clone(),
+            uid: object.and_then(Object::uid).map(str::to_owned),
+            remote: RemoteSpec::of(spec),
             git: Repository::new(self.program.clone(), dir),
             rules: own.unwrap_or_else(|| Rules::unrestricted(&id.namespace, &id.name)),
-            branch: if text("branch").is_empty() { BRANCH_DEFAULT.into() } else { text("branch").into() },
+            branch: branch.unwrap_or(BRANCH_DEFAULT).into(),
             path: text("path").trim_end_matches('/').into(),
             allow_force: spec["allowForce"].as_bool().unwrap_or(false),
         }

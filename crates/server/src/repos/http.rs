@@ -100,6 +100,9 @@ impl Front {
         self.authorize(&session, service, &id)?;
         let found = self.repos.hosting.find(&id).await.map_err(|error| failed(&id, &error))?;
         let hosted = found.ok_or_else(|| not_found(&id.to_string()))?;
+        if let (Some(remote), Service::ReceivePack) = (&hosted.remote, service) {
+            return Err(HttpError::new(StatusCode::FORBIDDEN, "FORBIDDEN", remote.push_refused(&id)));
+        }
         let permit = self.permit().await?;
         let encoding = encoding(headers)?;
         let advertise = body.is_none();

@@ -38,6 +38,42 @@ impl Mark {
     }
 }
 
+/// How much a repository defines, counted along: a projection knows what it
+/// adds and removes, and nothing else has to be read.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Tally {
+    pub objects: u64,
+    pub files: u64,
+}
+
+impl Tally {
+    pub fn name(id: &RepositoryId) -> String {
+        format!("tally/{id}")
+    }
+
+    /// `None` if it was never counted.
+    pub fn read(view: &View, id: &RepositoryId) -> Result<Option<Self>, StoreError> {
+        let value = view.mark(&Self::name(id))?;
+        Ok(value.and_then(|value| Self::decode(&String::from_utf8_lossy(&value))))
+    }
+
+    pub fn encode(&self) -> Bytes {
+        format!("{} {}", self.objects, self.files).into()
+    }
+
+    fn decode(text: &str) -> Option<Self> {
+        let (objects, files) = text.split_once(' ')?;
+        Some(Self { objects: objects.parse().ok()?, files: files.parse().ok()? })
+    }
+
+    /// After so many were added and removed, of objects and of files.
+    #[must_use]
+    pub fn after(self, objects: (usize, usize), files: (usize, usize)) -> Self {
+        let next = |now: u64, (added, removed): (usize, usize)| (now + added as u64).saturating_sub(removed as u64);
+        Self { objects: next(self.objects, objects), files: next(self.files, files) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,5 +86,8 @@ mod tests {
             assert_eq!(Mark::decode(std::str::from_utf8(&mark.encode()).unwrap()), Some(mark));
         }
         assert_eq!(Mark::decode("nonsense"), None);
+        let tally = Tally::default().after((5, 1), (2, 0));
+        assert_eq!(Tally::decode(std::str::from_utf8(&tally.encode()).unwrap()), Some(Tally { objects: 4, files: 2 }));
+        assert_eq!(Tally::decode("nonsense"), None);
     }
 }

@@ -1,5 +1,5 @@
-//! Hosted Git repositories: where they are, who may reach them, and how a push
-//! becomes objects.
+//! Git repositories, hosted and remote: where they are, who may reach them, and
+//! how a push or a fetch becomes objects.
 //!
 //! Invariants: what a push changes is admitted before its ref moves, and is in
 //! force when the push returns; whatever happens in between, the next look at
@@ -14,17 +14,20 @@ mod hosting;
 mod http;
 mod id;
 mod mark;
+mod note;
 mod pack;
 mod projector;
+mod remote;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use tidegate_git::{GitError, Program};
+use tidegate_git::{GitError, Program, Remote};
 use tokio::task::JoinHandle;
 
-use crate::api::Api;
+use crate::api::{Api, Repositories, Syncing};
+use crate::metrics::Metrics;
 use follow::Follower;
 pub use hook::{Hook, HookAnswer, HookCall, REPOSITORY_VARIABLE, RefUpdate, SOCKET_VARIABLE};
 use hook_server::HookServer;
@@ -32,7 +35,11 @@ use hosting::Hosting;
 pub use hosting::HostingError;
 pub use http::{limits, routes};
 pub use id::RepositoryId;
+use note::Noter;
 pub use projector::Projector;
+use remote::Syncer;
+pub use remote::{RemoteOptions, limits as webhook_limits, routes as webhook_routes};
+pub use tidegate_git::{PlainHttp, RemoteLimits};
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -41,6 +48,7 @@ pub struct Options {
     pub search_path: OsString,
     /// Whose `hook` command git's hooks call: this very program.
     pub hook_program: PathBuf,
+    pub remote: RemoteOptions,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +59,8 @@ pub enum ReposError {
     Hosting(#[from] HostingError),
     #[error("failed to listen for git's hooks at {}: its path must be shorter than 100 characters, see --data-dir", path.display())]
     Socket { path: PathBuf, source: std::io::Error },
+    #[error("failed to remove credentials that a killed process left in {}", path.display())]
+    Sweep { path: PathBuf, source: std::io::Error },
     #[error("failed to write git's hooks to {}", path.display())]
     Hooks { path: PathBuf, source: std::io::Error },
 }
@@ -59,22 +69,31 @@ pub enum ReposError {
 pub struct Repos {
     hosting: Arc<Hosting>,
     projector: Arc<Projector>,
+    syncer: Arc<Syncer>,
     hooks: hook::Hooks,
-    tasks: [JoinHandle<()>; 2],
+    tasks: [JoinHandle<()>; 3],
 }
 
 impl Repos {
     /// When it returns, every repository is projected, or the projector's
     /// health says which is not and why.
-    pub async fn start(api: &Api, data_dir: &Path, options: Options) -> Result<Self, ReposError> {
-        let Options { git, search_path, hook_program } = options;
+    pub async fn start(
+        api: &Api,
+        data_dir: &Path,
+        metrics: Arc<Metrics>,
+        options: Options,
+    ) -> Result<Arc<Self>, ReposError> {
+        let Options { git, search_path, hook_program, remote } = options;
         // Git runs elsewhere, so it needs whole paths.
         let whole = data_dir.canonicalize();
         let data_dir = whole.map_err(|source| HostingError::Folder { path: data_dir.to_owned(), source })?;
         let program = Program { git, search_path, home: data_dir.clone() };
         program.check().await?;
+        Remote::sweep(&program).map_err(|source| ReposError::Sweep { path: data_dir.clone(), source })?;
         let hosting = Arc::new(Hosting::open(api.clone(), &data_dir, program)?);
-        let projector = Arc::new(Projector::new(api.clone()));
+        let noter = Arc::new(Noter::default());
+        let projector = Arc::new(Projector::new(api.clone(), noter.clone()));
+        let syncer = Arc::new(Syncer::new(hosting.clone(), projector.clone(), metrics, remote));
         let hooks = hook::Hooks::install(&data_dir, &hook_program)?;
         let server = HookServer::listen(hooks.socket(), hosting.clone(), projector.clone())?;
         let hook_task = tokio::spawn(server.run());
@@ -84,12 +103,31 @@ impl Repos {
             projector.catch_up_or_report(&hosting, &id).await;
         }
         let follower = Follower { store: api.store().clone(), hosting: hosting.clone(), projector: projector.clone() };
-        let tasks = [hook_task, tokio::spawn(follower.run(from))];
-        Ok(Self { hosting, projector, hooks, tasks })
+        let noting = api.clone();
+        let note_task = tokio::spawn(async move { noter.run(&noting).await });
+        let tasks = [hook_task, tokio::spawn(follower.run(from)), note_task];
+        let repos = Arc::new(Self { hosting, projector, syncer, hooks, tasks });
+        let weak: Weak<Self> = Arc::downgrade(&repos);
+        api.serve_repositories(weak);
+        Ok(repos)
+    }
+
+    fn hosting(&self) -> &Hosting {
+        &self.hosting
+    }
+
+    fn syncer(&self) -> &Syncer {
+        &self.syncer
     }
 
     pub fn projector(&self) -> &Arc<Projector> {
         &self.projector
+    }
+}
+
+impl Repositories for Repos {
+    fn sync<'a>(&'a self, namespace: &'a str, name: &'a str) -> Syncing<'a> {
+        Box::pin(async move { self.syncer.sync(&RepositoryId::new(namespace, name)?).await })
     }
 }
 

@@ -15,8 +15,9 @@ use tidegate_store::{CommitError, StoreError};
 use super::change::{self, Difference};
 use super::hosting::{Hosted, Hosting, HostingError};
 use super::id::RepositoryId;
-use super::mark::Mark;
-use crate::api::{Api, Applied, ProjectError, Projected, Projection};
+use super::mark::{Mark, Tally};
+use super::note::Noter;
+use crate::api::{Api, Applied, NO_MARKS, ProjectError, Projected, Projection};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectorError {
@@ -44,11 +45,13 @@ pub struct Projector {
     turns: Mutex<HashMap<RepositoryId, Arc<tokio::sync::Mutex<()>>>>,
     /// Why a repository's head is not in force.
     failures: Mutex<BTreeMap<RepositoryId, String>>,
+    /// Told of each repository that may show another state than its object.
+    noter: Arc<Noter>,
 }
 
 impl Projector {
-    pub fn new(api: Api) -> Self {
-        Self { api, turns: Mutex::default(), failures: Mutex::default() }
+    pub fn new(api: Api, noter: Arc<Noter>) -> Self {
+        Self { api, turns: Mutex::default(), failures: Mutex::default(), noter }
     }
 
     /// What would be wrong with `commit` as the branch's head; empty if it is
@@ -76,11 +79,16 @@ impl Projector {
         }
     }
 
-    /// Projects the branch's head, if it is not in force.
+    /// Projects the branch's head, if it is not in force. Of a repository that
+    /// is fetched the head follows what is in force instead.
     pub async fn catch_up(&self, hosted: &Hosted) -> Result<CaughtUp, ProjectorError> {
         let turn = self.turn(&hosted.id);
         let _turn = turn.lock().await;
-        let outcome = self.try_catch_up(hosted).await;
+        let outcome = match &hosted.remote {
+            None => self.try_catch_up(hosted).await,
+            Some(_) => self.show(hosted).await,
+        };
+        self.noter.touch(&hosted.id);
         let failure = match &outcome {
             Ok(CaughtUp::Refused(problems)) => Some(problems.first().cloned().unwrap_or_default()),
             Ok(_) => None,
@@ -99,10 +107,47 @@ impl Projector {
         }
     }
 
+    /// Puts a commit that was fetched into force, and shows it; or nothing
+    /// changes.
+    pub async fn advance(&self, hosted: &Hosted, commit: &ObjectId) -> Result<CaughtUp, ProjectorError> {
+        let turn = self.turn(&hosted.id);
+        let _turn = turn.lock().await;
+        let outcome = self.bring(hosted, Some(commit.clone())).await?;
+        self.show(hosted).await?;
+        self.noter.touch(&hosted.id);
+        Ok(outcome)
+    }
+
+    /// Whoever clones a fetched repository from here gets what is in force.
+    async fn show(&self, hosted: &Hosted) -> Result<CaughtUp, ProjectorError> {
+        let view = self.api.store().view();
+        if let Some(mark) = Mark::read(&view, &hosted.id)? {
+            let head = hosted.git.head(&hosted.branch).await?;
+            // A directory that was lost has it again after the next fetch.
+            let is_there = hosted.git.resolve(mark.commit.as_str()).await?.is_some();
+            if is_there && head.as_ref() != Some(&mark.commit) {
+                let name = format!("refs/heads/{}", hosted.branch);
+                hosted.git.update_ref(&name, head.as_ref(), &mark.commit).await?;
+            }
+        }
+        Ok(CaughtUp::Already(view.version()))
+    }
+
+    /// How much the repository defines.
+    pub fn tally(&self, id: &RepositoryId) -> Result<Option<Tally>, StoreError> {
+        Tally::read(&self.api.store().view(), id)
+    }
+
     async fn try_catch_up(&self, hosted: &Hosted) -> Result<CaughtUp, ProjectorError> {
+        let head = hosted.git.head(&hosted.branch).await?;
+        self.bring(hosted, head).await
+    }
+
+    async fn bring(&self, hosted: &Hosted, head: Option<ObjectId>) -> Result<CaughtUp, ProjectorError> {
         let view = self.api.store().view();
         let mark = Mark::read(&view, &hosted.id)?;
-        let head = hosted.git.head(&hosted.branch).await?;
+        // What was never counted stays so; counting begins with the first.
+        let tally = if mark.is_none() { Some(Tally::default()) } else { Tally::read(&view, &hosted.id)? };
         let target = head.clone().map(|commit| Mark { commit, path: hosted.path.clone() });
         if mark == target {
             return Ok(CaughtUp::Already(view.version()));
@@ -114,7 +159,15 @@ impl Projector {
         };
         let defined_at = |path: &str| difference.defined_at(&self.api.kinds().set, &hosted.rules, path);
         let mut projection = projection(hosted, &difference, head.as_ref(), &defined_at);
-        projection.marks = vec![(Mark::name(&hosted.id), target.as_ref().map(Mark::encode))];
+        let files = difference.file_counts();
+        let marks = |applied: &Applied| {
+            let tally = tally.map(|tally| tally.after((applied.created, applied.deleted), files).encode());
+            vec![
+                (Mark::name(&hosted.id), target.as_ref().map(Mark::encode)),
+                (Tally::name(&hosted.id), tally.filter(|_| target.is_some())),
+            ]
+        };
+        projection.marks = &marks;
         Ok(match self.api.project(projection).await? {
             Projected::Applied(applied, warnings) => CaughtUp::Applied(applied, warnings),
             Projected::Rejected(problems) => CaughtUp::Refused(lines(&problems)),
@@ -153,7 +206,7 @@ fn projection<'a>(
     defined_at: crate::api::DefinedAt<'a>,
 ) -> Projection<'a> {
     let commit = commit.map(ObjectId::as_str);
-    Projection { rules: &hosted.rules, change: difference.change(), defined_at, commit, marks: Vec::new() }
+    Projection { rules: &hosted.rules, change: difference.change(), defined_at, commit, marks: NO_MARKS }
 }
 
 fn lines(problems: &[Diagnostic]) -> Vec<String> {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_admission::{Change, File, Rules};
 use tidegate_model::{EncodedObject, GroupResource, Object, ObjectKey};
-use tidegate_server::api::{Projected, Projection};
+use tidegate_server::api::{NO_MARKS, Projected, Projection};
 use tidegate_server::graphql::limits::Limits;
 use tidegate_server::http::{Listen, Outcome, Plaintext, Shutdown};
 use tidegate_server::server::{self, Options, Server, StartError};
@@ -79,6 +79,7 @@ pub fn options(dir: &Path) -> Options {
             git: "git".into(),
             search_path: std::env::var_os("PATH").unwrap(),
             hook_program: "tidegate".into(),
+            remote: Default::default(),
         },
     }
 }
@@ -134,7 +135,7 @@ impl TestServer {
         let defined_at =
             |path: &str| removed.iter().filter(|(of, _)| *of == path).map(|(_, key)| key.clone()).collect();
         let projection =
-            Projection { rules: &rules, change, defined_at: &defined_at, commit: Some("0123abcd"), marks: Vec::new() };
+            Projection { rules: &rules, change, defined_at: &defined_at, commit: Some("0123abcd"), marks: NO_MARKS };
         match self.api.project(projection).await.unwrap() {
             Projected::Applied(..) => Ok(()),
             Projected::Rejected(problems) => {

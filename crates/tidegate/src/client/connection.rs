@@ -34,13 +34,18 @@ pub struct Client {
 
 impl Client {
     pub fn new(args: &ConnectionArgs) -> Result<Self> {
+        Self::patient(args, READ_TIMEOUT)
+    }
+
+    /// For operations that the server may take long to answer.
+    pub fn patient(args: &ConnectionArgs, read_timeout: Duration) -> Result<Self> {
         let graphql = endpoint(&args.server)?;
         let token = TokenSource::find(args.token_file.as_deref(), std::env::var("TIDEGATE_TOKEN").ok())?;
         let tls = client_config(args.ca_file.as_deref())?;
         let http = reqwest::Client::builder()
             .tls_backend_preconfigured(ClientConfig::clone(&tls))
             .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(READ_TIMEOUT)
+            .read_timeout(read_timeout)
             // A redirect is not followed: the token is for this server.
             .redirect(reqwest::redirect::Policy::none())
             .build()

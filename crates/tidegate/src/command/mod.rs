@@ -6,6 +6,7 @@ mod completion;
 mod get;
 mod hook;
 mod kinds;
+mod repo;
 mod select;
 mod serve;
 mod serve_options;
@@ -59,6 +60,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Kinds(args) => client(kinds::run(&args))?,
         Command::Whoami(args) => client(whoami::run(&args))?,
         Command::Token(args) => client(token::run(&args))?,
+        Command::Repo(args) => return client(repo::run(&args)),
         Command::Store(args) => store::run(&args)?,
         Command::Completion { shell } => completion::run(shell)?,
         Command::Hook { hook } => return hook::run(hook),

@@ -63,6 +63,7 @@ fn flags(args: &ServeArgs) -> Vec<(&'static str, String)> {
         ("tls.key", args.tls_key.clone()),
         ("allow_plaintext", switch(args.allow_plaintext)),
         ("manifests", args.manifests.clone()),
+        ("secrets.dir", args.secrets_dir.clone()),
         ("window.age", args.window_age.clone()),
         ("window.events", args.window_events.clone()),
         ("window.bytes", args.window_bytes.clone()),

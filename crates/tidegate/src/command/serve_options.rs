@@ -10,7 +10,7 @@ use tidegate_server::http::{self, Listen, Plaintext, TlsFiles};
 use tidegate_server::{repos, server};
 use tidegate_store::{OnLoss, WindowLimits};
 
-use crate::config::{Config, Graphql, Http, List, Log, Store, Tls, Watch, Window};
+use crate::config::{Config, Graphql, Http, List, Log, Remote, Secrets, Store, Tls, Watch, Window};
 
 pub fn options(config: Config, hook_program: PathBuf, search_path: OsString) -> server::Options {
     let Config {
@@ -25,6 +25,8 @@ pub fn options(config: Config, hook_program: PathBuf, search_path: OsString) -> 
         watch,
         graphql,
         http,
+        secrets,
+        remote,
         store,
         log,
     } = config;
@@ -58,7 +60,20 @@ pub fn options(config: Config, hook_program: PathBuf, search_path: OsString) -> 
             drain_time,
         },
         manifests,
-        repos: repos::Options { git: "git".into(), search_path, hook_program },
+        repos: repos::Options { git: "git".into(), search_path, hook_program, remote: remote_options(secrets, remote) },
+    }
+}
+
+fn remote_options(secrets: Secrets, remote: Remote) -> repos::RemoteOptions {
+    let Remote { allow_http, fetch_timeout, stall_timeout, pack_bytes_max } = remote;
+    repos::RemoteOptions {
+        secrets_dir: secrets.dir,
+        plain_http: if allow_http { repos::PlainHttp::Allowed } else { repos::PlainHttp::LoopbackOnly },
+        limits: repos::RemoteLimits {
+            time_max: fetch_timeout,
+            stall_max: stall_timeout,
+            pack_bytes_max: pack_bytes_max.0,
+        },
     }
 }
 

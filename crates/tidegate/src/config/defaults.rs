@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use tidegate_server::graphql::limits::Limits as GraphqlLimits;
 use tidegate_server::http::Limits as HttpLimits;
+use tidegate_server::repos::RemoteLimits;
 use tidegate_store::{Options, WindowLimits};
 
-use super::{Bytes, Config, Graphql, Http, List, Log, LogFormat, Store, Tls, Watch, Window};
+use super::{Bytes, Config, Graphql, Http, List, Log, LogFormat, Remote, Secrets, Store, Tls, Watch, Window};
 
 /// Also where the client commands look for the admin token.
 pub const DATA_DIR: &str = "./tidegate-data";
@@ -30,6 +31,8 @@ impl Default for Config {
             watch: watch(&store, &limits),
             graphql: graphql(&limits),
             http: self::http(&http),
+            secrets: Secrets { dir: None },
+            remote: remote(RemoteLimits::default()),
             store: self::store(&store),
             log: Log { format: LogFormat::Auto, filter: LOG_FILTER.into() },
         }
@@ -81,6 +84,11 @@ fn http(limits: &HttpLimits) -> Http {
         body_read_timeout: limits.body_read_timeout,
         write_stall_timeout: limits.write_stall_timeout,
     }
+}
+
+fn remote(RemoteLimits { time_max, stall_max, pack_bytes_max }: RemoteLimits) -> Remote {
+    let (fetch_timeout, stall_timeout) = (time_max, stall_max);
+    Remote { allow_http: false, fetch_timeout, stall_timeout, pack_bytes_max: Bytes(pack_bytes_max) }
 }
 
 fn store(options: &Options) -> Store {

@@ -165,6 +165,36 @@ pub const KEYS: &[Key] = &[
         100..=HOUR,
         "How long a client may read nothing of what waits for it, answers and watches alike."
     ),
+    key!(
+        "secrets.dir" = secrets.dir,
+        Some("--secrets-dir"),
+        ANY,
+        "Directory of secrets as files, `NAMESPACE/NAME/KEY`, for remote repositories. Read at each use."
+    ),
+    key!(
+        "remote.allow_http" = remote.allow_http,
+        None,
+        ANY,
+        "Fetch from `http://` addresses beyond loopback, where everybody in between can read and change it."
+    ),
+    key!(
+        "remote.fetch_timeout" = remote.fetch_timeout,
+        None,
+        SECOND..=24 * HOUR,
+        "How long one fetch from a remote repository may take."
+    ),
+    key!(
+        "remote.stall_timeout" = remote.stall_timeout,
+        None,
+        SECOND..=HOUR,
+        "How long a host may send less than 1,000 bytes a second before it is given up."
+    ),
+    key!(
+        "remote.pack_bytes_max" = remote.pack_bytes_max,
+        None,
+        64 * KIB..=TIB,
+        "What one fetch may bring. The first one brings the whole history."
+    ),
     key!("store.cache_bytes" = store.cache_bytes, None, MIB..=TIB, "Memory for blocks read from disk."),
     key!(
         "store.memtable_bytes" = store.memtable_bytes,

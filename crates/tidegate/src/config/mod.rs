@@ -49,6 +49,8 @@ pub struct Config {
     pub watch: Watch,
     pub graphql: Graphql,
     pub http: Http,
+    pub secrets: Secrets,
+    pub remote: Remote,
     pub store: Store,
     pub log: Log,
 }
@@ -103,6 +105,19 @@ pub struct Http {
     pub body_bytes_max: Bytes,
     pub body_read_timeout: Duration,
     pub write_stall_timeout: Duration,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Secrets {
+    pub dir: Option<PathBuf>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Remote {
+    pub allow_http: bool,
+    pub fetch_timeout: Duration,
+    pub stall_timeout: Duration,
+    pub pack_bytes_max: Bytes,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

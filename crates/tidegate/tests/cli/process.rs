@@ -200,7 +200,11 @@ impl Site {
 
     /// Ready when it returns.
     pub fn serve(&self) -> Running {
-        let mut server = Running::start(&mut self.serve_command());
+        self.serve_with(&[])
+    }
+
+    pub fn serve_with(&self, flags: &[&str]) -> Running {
+        let mut server = Running::start(self.serve_command().args(flags));
         server.err.until("\"message\":\"ready\"");
         server
     }

@@ -3,6 +3,7 @@
 mod push;
 mod recovery;
 mod refusals;
+mod remote;
 mod storm;
 mod transport;
 mod unruly;

@@ -45,7 +45,7 @@ fn a_head_that_cannot_be_projected_is_said_by_readiness_and_mended_by_a_push() {
     assert!(site.say("get widget a -o yaml").good().contains("size: 3"));
 }
 
-fn ready(port: u16) -> (u16, String) {
+pub fn ready(port: u16) -> (u16, String) {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
     write!(stream, "GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();

@@ -1,0 +1,62 @@
+//! `tidegate repo`: repositories, through the server that holds them.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::FAILED;
+use crate::cli::{Account, RepoArgs, RepoCommand};
+use crate::client::Client;
+
+/// The longest `remote.fetch_timeout`, and some time to project.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(25 * 3600);
+
+const SYNC: &str = "mutation($namespace: String!, $name: String!) { syncRepository(namespace: $namespace, name: $name) \
+                    { inForce reason message problems resourceVersion created updated deleted } }";
+
+pub async fn run(args: &RepoArgs) -> Result<ExitCode> {
+    let client = Client::patient(&args.connection, ANSWER_TIME_MAX)?;
+    match &args.command {
+        RepoCommand::Sync { repository } => sync(&client, repository).await,
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Data {
+    sync_repository: Synced,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Synced {
+    in_force: bool,
+    reason: String,
+    message: String,
+    problems: Vec<String>,
+    resource_version: Option<String>,
+    created: u64,
+    updated: u64,
+    deleted: u64,
+}
+
+async fn sync(client: &Client, repository: &Account) -> Result<ExitCode> {
+    let Account { namespace, name } = repository;
+    let data: Data = client.query(SYNC, json!({"namespace": namespace, "name": name})).await?;
+    let Synced { in_force, reason, message, problems, resource_version, created, updated, deleted } =
+        data.sync_repository;
+    for problem in problems {
+        println!("{problem}");
+    }
+    if !in_force {
+        eprintln!("{namespace}/{name}: {reason}: {message}");
+        return Ok(ExitCode::from(FAILED));
+    }
+    let version = resource_version.unwrap_or_default();
+    println!("{message}");
+    println!("+{created} ~{updated} -{deleted} objects, resourceVersion {version}");
+    Ok(ExitCode::SUCCESS)
+}

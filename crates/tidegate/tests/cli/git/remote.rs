@@ -1,0 +1,158 @@
+//! Remote repositories: another server of ours is the host.
+
+use std::fs;
+
+use super::super::process::{Said, Site};
+use super::recovery::ready;
+use super::{CRD, Hosted, Tree, admin, widget};
+
+/// A host with the repository `default/source`, where anything can be pushed,
+/// and a server that follows it as `default/mirror`.
+struct Pair {
+    host: Hosted,
+    source: Tree,
+    near: Hosted,
+}
+
+/// It projects a folder that is never there, so that nothing is refused.
+const SOURCE: &str = "apiVersion: tidegate.dev/v1\nkind: Repository\nmetadata: {name: source, namespace: default}\n\
+                      spec: {path: unused, allowForce: true}\n";
+
+fn mirror(remote: &str) -> String {
+    format!(
+        "apiVersion: tidegate.dev/v1\nkind: Repository\nmetadata: {{name: mirror, namespace: default}}\n\
+         spec:\n  namespaces: [default]\n  remote: {{{remote}}}\n"
+    )
+}
+
+impl Pair {
+    fn start() -> Self {
+        let host = Hosted::start();
+        host.tree.write("source.yaml", SOURCE).commit().pushed();
+        let source = Tree::clone(&host.site, "default/source", "source");
+        source.write("a.yaml", &widget("a", 1)).commit().pushed();
+
+        let site = Site::new();
+        let server = site.serve_with(&["--secrets-dir", "secrets"]);
+        let tree = Tree::clone(&site, super::CONTROL, "control");
+        let pair = Self { host, source, near: Hosted { site, server, tree } };
+        pair.secret("login", &[("username", "anybody"), ("password", &admin(&pair.host.site))]);
+        pair.near.tree.write("crd.yaml", CRD);
+        pair.follow(&format!("url: '{}', secretRef: {{name: login}}", pair.url()));
+        pair
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/git/default/source.git", self.host.site.port)
+    }
+
+    fn follow(&self, remote: &str) {
+        self.near.tree.write("mirror.yaml", &mirror(&format!("{remote}, interval: 1h"))).commit().pushed();
+    }
+
+    fn secret(&self, name: &str, files: &[(&str, &str)]) {
+        let folder = self.near.site.path("secrets/default").join(name);
+        fs::create_dir_all(&folder).unwrap();
+        for (key, text) in files {
+            fs::write(folder.join(key), text).unwrap();
+        }
+    }
+
+    fn sync(&self) -> Said {
+        self.near.site.say("repo sync default/mirror")
+    }
+
+    fn synced(&self) -> String {
+        self.sync().good()
+    }
+
+    fn failed(&self, reason: &str) -> String {
+        let said = self.sync();
+        assert_eq!(said.code, Some(1), "{}{}", said.out, said.err);
+        assert!(said.err.starts_with(&format!("default/mirror: {reason}: ")), "{}", said.err);
+        said.out + &said.err
+    }
+
+    fn widgets(&self) -> String {
+        self.near.site.say("get widgets -o name").good().trim().replace('\n', " ")
+    }
+}
+
+#[test]
+fn a_remote_is_followed_through_good_and_bad_commits() {
+    let pair = Pair::start();
+    let first = pair.source.head();
+    let told = pair.synced();
+    assert!(told.starts_with(&format!("{first} is in force\n+1 ~0 -0 objects, resourceVersion ")), "{told}");
+    assert!(pair.synced().contains("+0 ~0 -0 objects"));
+
+    pair.source.write("b.yaml", &widget("b", 101)).write("a.yaml", &widget("a", 2)).commit().pushed();
+    let told = pair.failed("Invalid");
+    assert!(told.contains("b.yaml:5: spec.size: ") && told.contains("the last good state stays in force"), "{told}");
+    assert_eq!(pair.near.field("widget a", "/spec/size"), "1");
+    assert_eq!(ready(pair.near.site.port).0, 200);
+    let clone = Tree::clone(&pair.near.site, "default/mirror", "clone");
+    assert_eq!(clone.head(), first, "what is in force is what can be cloned");
+
+    pair.source.write("b.yaml", &widget("b", 100)).commit().pushed();
+    assert!(pair.synced().contains("+1 ~1 -0 objects"));
+    assert_eq!(pair.widgets(), "widgets.example.com/a widgets.example.com/b");
+    clone.git(&["pull", "-q"]).good();
+    assert_eq!(clone.head(), pair.source.head());
+    let refused = clone.write("c.yaml", "a: 1").commit().push(&[]);
+    let expected = format!("default/mirror is fetched from {}: push there", pair.url());
+    assert!(refused.code != Some(0) && refused.err.contains(&expected), "{}", refused.err);
+
+    // History that is rewritten there projects the difference of the trees.
+    pair.source.git(&["reset", "-q", "--hard", &first]).good();
+    pair.source.write("c.yaml", &widget("c", 1)).commit();
+    assert_eq!(pair.source.push(&["--force"]).code, Some(0));
+    assert!(pair.synced().contains("+1 ~1 -1 objects"));
+    assert_eq!(pair.widgets(), "widgets.example.com/a widgets.example.com/c");
+}
+
+#[test]
+fn what_keeps_a_remote_from_being_fetched_changes_nothing() {
+    let mut pair = Pair::start();
+    pair.synced();
+    let secret = "secretRef: {name: login}";
+    pair.secret("login", &[("password", "wrong")]);
+    let told = pair.failed("AuthenticationFailed");
+    assert!(told.contains("check the secret") && !told.contains("wrong"), "{told}");
+    // A rotated secret counts at once.
+    pair.secret("login", &[("password", &admin(&pair.host.site))]);
+    pair.synced();
+    pair.secret("half", &[("username", "anybody")]);
+    for (remote, reason) in [
+        (format!("url: '{}'", pair.url()), "AuthenticationFailed"),
+        (format!("url: '{}', secretRef: {{name: absent}}", pair.url()), "SecretNotFound"),
+        (format!("url: '{}', secretRef: {{name: half}}", pair.url()), "SecretInvalid"),
+        (format!("url: '{}', branch: absent, {secret}", pair.url()), "BranchNotFound"),
+        (format!("url: '{}/absent.git', {secret}", pair.url()), "RepositoryNotFound"),
+        ("url: 'http://example.com/a.git'".into(), "InvalidURL"),
+        ("url: 'git@example.com:a.git'".into(), "SecretNotFound"),
+    ] {
+        pair.follow(&remote);
+        pair.failed(reason);
+        assert_eq!(pair.widgets(), "widgets.example.com/a");
+    }
+    // To another repository, whose history is its own.
+    pair.host.tree.write("other.yaml", &SOURCE.replace("name: source", "name: other")).commit().pushed();
+    let other = Tree::clone(&pair.host.site, "default/other", "other");
+    other.write("b.yaml", &widget("b", 1)).commit().pushed();
+    pair.follow(&format!("url: '{}', {secret}", pair.url().replace("source", "other")));
+    assert!(pair.synced().contains("+1 ~0 -1 objects"));
+
+    let port = pair.host.site.port;
+    pair.host.server.signal(rustix::process::Signal::KILL);
+    pair.host.server.wait();
+    let told = pair.failed("Unreachable");
+    assert!(told.contains(&format!("port {port}")) || told.contains("Connection refused"), "{told}");
+    assert_eq!(pair.widgets(), "widgets.example.com/b");
+    // The restarted server shows the same, without the host.
+    pair.near.server.signal(rustix::process::Signal::KILL);
+    pair.near.server.wait();
+    pair.near.server = pair.near.site.serve_with(&["--secrets-dir", "secrets"]);
+    assert_eq!(pair.widgets(), "widgets.example.com/b");
+    assert_eq!(ready(pair.near.site.port).0, 200);
+}
