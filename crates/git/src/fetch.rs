@@ -25,8 +25,25 @@ impl Repository {
     /// Makes `into` (a whole name, such as `refs/…`) the commit that `branch`
     /// has at the remote, whatever it was before. One at a time.
     pub async fn fetch(&self, remote: &Remote, branch: &str, into: &str) -> Result<ObjectId, FetchError> {
+        self.fetch_with(remote, branch, into, "--no-progress").await
+    }
+
+    /// As [`Self::fetch`], without the history: what a branch costs here is
+    /// its files, however old it is.
+    pub async fn fetch_tip(&self, remote: &Remote, branch: &str, into: &str) -> Result<ObjectId, FetchError> {
+        self.fetch_with(remote, branch, into, "--depth=1").await
+    }
+
+    async fn fetch_with(
+        &self,
+        remote: &Remote,
+        branch: &str,
+        into: &str,
+        option: &str,
+    ) -> Result<ObjectId, FetchError> {
         let refspec = format!("+refs/heads/{branch}:{into}");
         let args = [
+            option,
             "--quiet",
             "--no-tags",
             "--no-write-fetch-head",

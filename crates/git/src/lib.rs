@@ -1,16 +1,20 @@
-//! Bare repositories, read and served through the `git` program.
+//! Bare repositories, read and served through the `git` program; commits
+//! built in memory.
 //!
 //! Invariants: no kind and no HTTP is known here; every call runs without the
 //! user's configuration; a ref moves only inside git's own receive-pack and
-//! fetch, or in `update_ref`, which names the value that it expects.
+//! fetch, in `update_ref`, or by a push (`refs`), which name the value that
+//! they expect.
 
 mod blobs;
 pub mod credentials;
 mod diff;
+mod draft;
 mod error;
 mod fetch;
 mod pack;
 mod program;
+mod refs;
 mod remote;
 mod remote_error;
 mod remote_url;
@@ -19,10 +23,12 @@ mod repository;
 pub use blobs::{Blob, BlobLimits, Blobs};
 pub use credentials::Access;
 pub use diff::{Changed, EntryKind, Side};
+pub use draft::{CommitText, Draft, DraftError, Person, Put, SignError, Signer, blob_id};
 pub use error::GitError;
 pub use fetch::FetchError;
 pub use pack::{Pack, PackRequest, Service};
 pub use program::Program;
+pub use refs::{PushError, Pushed};
 pub use remote::{Ended, Remote, RemoteLimits};
 pub use remote_error::RemoteError;
 pub use remote_url::{PlainHttp, RemoteUrl, Scheme, UrlError};

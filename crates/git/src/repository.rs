@@ -31,6 +31,11 @@ impl ObjectId {
         is_id.then(|| Self(text.into()))
     }
 
+    /// For what is an id by construction.
+    pub(crate) fn from_trusted(text: String) -> Self {
+        Self(text.into())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
