@@ -3,6 +3,7 @@
 //!
 //! Run by `cargo xtask bench`.
 
+mod commits;
 mod http;
 mod lists;
 mod process;
@@ -58,6 +59,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     watches::latency(&mut table, &server, duration).await?;
     watches::fan_out(&mut table, &server, duration).await?;
     server.stop().await?;
+    commits::run(&mut table).await?;
     if large > 0 {
         scale::large(&mut table, &tidegate, large).await?;
     }

@@ -100,6 +100,14 @@ impl Repository {
         succeed("gc", &self.dir, command.args(["-c", "gc.autoDetach=false", "gc", "--auto", "--quiet"])).await.map(drop)
     }
 
+    /// One pack of what the refs reach; the rest goes at once. Nobody may be
+    /// adding objects meanwhile.
+    pub async fn collect_garbage(&self) -> Result<(), GitError> {
+        let mut command = self.command();
+        let args = ["-c", "gc.autoDetach=false", "gc", "--prune=now", "--quiet"];
+        succeed("gc", &self.dir, command.args(args)).await.map(drop)
+    }
+
     /// Else every attempt at a repository that is too large costs its limit of
     /// disk. Should it fail, the next attempt tries again.
     fn remove_unfinished(&self) {

@@ -9,7 +9,10 @@
 //! a durable queue; a change is acknowledged only after its push.
 
 pub mod attribution;
+pub mod backoff;
 pub mod branch;
 pub mod change;
 pub mod claims;
 pub mod config;
+pub mod secrets;
+pub mod signing;

@@ -57,7 +57,6 @@ pub struct Draft {
     base: Option<gix_hash::ObjectId>,
     head: Option<gix_hash::ObjectId>,
     pack: PackFile,
-    /// Ids of new contents whose blobs are in the pack.
     objects_dir: std::path::PathBuf,
 }
 
@@ -84,6 +83,11 @@ impl Draft {
     /// The last commit of the line.
     pub fn head(&self) -> Option<ObjectId> {
         self.head.as_ref().map(external)
+    }
+
+    /// What the line stands on.
+    pub fn base(&self) -> Option<ObjectId> {
+        self.base.as_ref().map(external)
     }
 
     /// Whether there is a commit that the base does not have.

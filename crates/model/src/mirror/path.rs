@@ -39,11 +39,15 @@ impl ResourceKey {
 
     /// Below the base folder.
     pub fn path(&self) -> String {
-        let parents = [(!self.group.is_empty()).then_some(&self.group), Some(&self.version), Some(&self.resource)];
-        let parents = parents.into_iter().flatten().chain(self.namespace.as_ref());
-        let mut path: String = parents.map(|part| component(part, "") + "/").collect();
-        path.push_str(&component(&self.name, SUFFIX));
-        path
+        let folder = Self::folder(&self.group, &self.version, &self.resource, self.namespace.as_deref());
+        format!("{folder}/{}", component(&self.name, SUFFIX))
+    }
+
+    /// Where the objects of a type are, of one namespace or of all.
+    pub fn folder(group: &str, version: &str, resource: &str, namespace: Option<&str>) -> String {
+        let parents = [(!group.is_empty()).then_some(group), Some(version), Some(resource), namespace];
+        let parts: Vec<_> = parents.into_iter().flatten().map(|part| component(part, "")).collect();
+        parts.join("/")
     }
 }
 

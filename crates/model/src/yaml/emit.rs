@@ -29,6 +29,31 @@ pub fn emit(value: &Value) -> String {
     emitter.out
 }
 
+/// Every scalar of `value` in the order of its canonical text, with the keys
+/// that lead to it. Places in lists have no key.
+pub fn for_each_scalar<'v>(value: &'v Value, visit: &mut dyn FnMut(&[&'v str], &'v Value)) {
+    walk(value, &mut Vec::new(), visit);
+}
+
+fn walk<'v>(value: &'v Value, path: &mut Vec<&'v str>, visit: &mut dyn FnMut(&[&'v str], &'v Value)) {
+    match value {
+        Value::Object(fields) => {
+            let first = match path.as_slice() {
+                [] => ROOT_FIRST,
+                ["metadata"] => METADATA_FIRST,
+                _ => &[],
+            };
+            for (key, value) in ordered(fields, first) {
+                path.push(key);
+                walk(value, path, visit);
+                path.pop();
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| walk(item, path, visit)),
+        scalar => visit(path, scalar),
+    }
+}
+
 struct Emitter {
     out: String,
 }
@@ -182,6 +207,17 @@ mod tests {
                     name: 1
             "#]],
         );
+    }
+
+    #[test]
+    fn scalars_come_in_the_order_of_the_text() {
+        let value =
+            json!({"data": {"b": "4", "a": ["2", {"x": "3"}]}, "kind": "1", "metadata": {"a": "m2", "name": "m1"}});
+        let mut found = Vec::new();
+        for_each_scalar(&value, &mut |path, value| {
+            found.push(format!("{}={}", path.join(":"), value.as_str().unwrap()))
+        });
+        assert_eq!(found, ["kind=1", "metadata:name=m1", "metadata:a=m2", "data:a=2", "data:a:x=3", "data:b=4"]);
     }
 
     #[test]

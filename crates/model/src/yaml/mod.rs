@@ -15,7 +15,7 @@ mod properties;
 mod quote;
 mod scalar;
 
-pub use emit::emit;
+pub use emit::{emit, for_each_scalar};
 pub use locate::line_of;
 pub use parse::{YamlDocument, parse, parse_documents};
 

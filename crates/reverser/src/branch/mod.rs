@@ -3,14 +3,26 @@
 //! A [`Branch`] is a handle on a task that owns the bare clone. Telling it
 //! something never waits; what it did is read from [`Branch::status`].
 
+mod clone;
+mod destination;
+mod failure;
 mod handle;
 mod limits;
+mod message;
+mod metrics;
+mod plan;
 mod queue;
 mod reader;
 mod status;
+mod window;
+mod worker;
 
+pub use destination::{BaseFolder, BaseFolderError, Destination};
 pub use handle::{Branch, DestinationId};
 pub use limits::Limits;
+pub use message::Operator;
+pub use metrics::GitMetrics;
 pub use queue::{Scope, Ticket};
-pub use reader::{ReadError, Reader};
+pub use reader::{ReadError, ReadFuture, Reader};
 pub use status::{BranchStatus, DestinationStatus, Failure, FailureReason, SkipReason, Skipped};
+pub use worker::BranchConfig;

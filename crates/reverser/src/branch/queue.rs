@@ -122,6 +122,10 @@ impl Queue {
         self.bytes
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
     pub fn has_seed(&self) -> bool {
         !self.seeds.is_empty()
     }

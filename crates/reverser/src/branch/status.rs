@@ -7,7 +7,9 @@ use tidegate_git::ObjectId;
 use tidegate_model::mirror::ResourceKey;
 
 use super::handle::DestinationId;
+use super::plan::DestinationReport;
 use super::queue::Ticket;
+use super::worker::Destinations;
 
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct BranchStatus {
@@ -19,6 +21,26 @@ pub struct BranchStatus {
     /// Why the last attempt failed; `None` once one succeeds.
     pub failure: Option<Failure>,
     pub destinations: BTreeMap<DestinationId, DestinationStatus>,
+}
+
+impl BranchStatus {
+    /// What a push did, for the destinations that are `known`.
+    pub(super) fn note(&mut self, reports: BTreeMap<DestinationId, DestinationReport>, known: &Destinations) {
+        self.destinations.retain(|id, _| known.contains_key(id));
+        for (id, report) in reports.into_iter().filter(|(id, _)| known.contains_key(id)) {
+            let status = self.destinations.entry(id).or_default();
+            status.is_seeded |= report.is_seeded;
+            if report.last_commit.is_some() {
+                (status.last_commit, status.last_push) = (report.last_commit, Some(SystemTime::now()));
+            }
+            for (path, skipped) in report.skipped {
+                match skipped {
+                    Some(skipped) => drop(status.skipped.insert(path, skipped)),
+                    None => drop(status.skipped.remove(&path)),
+                }
+            }
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Default, Debug)]

@@ -1,0 +1,136 @@
+//! The bare clone of a branch: a cache of the remote, and no more than that.
+//!
+//! Whatever is wrong with it is answered by making it again. It holds the
+//! files of the branch and not its history, so its size does not grow with the
+//! years.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use tidegate_git::{FetchError, GitError, ObjectId, Program, PushError, Pushed, Remote, RemoteError, Repository};
+
+/// What the remote had when we last saw it: keeps git from collecting it.
+const SEEN: &str = "refs/tidegate/seen";
+/// Packs of our own, one a batch: enough to be worth joining when idle, and
+/// too many for git to look through in any case.
+const PACKS_IDLE_MAX: usize = 64;
+const PACKS_MAX: usize = 512;
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CloneError {
+    #[error("{} is used by another process: give each its own --work-dir", .0.display())]
+    InUse(PathBuf),
+    #[error("failed to prepare the clone in {}", dir.display())]
+    Io { dir: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    #[error(transparent)]
+    Push(#[from] PushError),
+}
+
+impl From<FetchError> for CloneError {
+    fn from(error: FetchError) -> Self {
+        match error {
+            FetchError::Remote(error) => error.into(),
+            FetchError::Git(error) => error.into(),
+        }
+    }
+}
+
+pub(super) struct BareClone {
+    pub repository: Repository,
+    branch: String,
+    /// Held for as long as the clone is.
+    _lock: File,
+    packs: usize,
+}
+
+impl BareClone {
+    /// One process at a time: what an earlier one left unfinished goes.
+    pub async fn open(program: Program, dir: &Path, branch: &str) -> Result<Self, CloneError> {
+        let failed = |source| CloneError::Io { dir: dir.to_owned(), source };
+        fs::create_dir_all(dir).map_err(failed)?;
+        let lock = File::create(dir.with_extension("lock")).map_err(failed)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| CloneError::InUse(dir.to_owned()))?;
+        remove_unfinished(dir).map_err(failed)?;
+        let repository = Repository::new(program, dir.to_owned());
+        let clone = Self { repository, branch: branch.to_owned(), _lock: lock, packs: packs(dir) };
+        clone.repository.init("main").await?;
+        Ok(clone)
+    }
+
+    /// Makes it again, from nothing.
+    pub async fn remake(&mut self) -> Result<(), CloneError> {
+        let dir = self.repository.dir();
+        let failed = |source| CloneError::Io { dir: dir.to_owned(), source };
+        fs::remove_dir_all(dir).map_err(failed)?;
+        fs::create_dir_all(dir).map_err(failed)?;
+        self.repository.init("main").await?;
+        Ok(())
+    }
+
+    /// The remote's commit, with its files here; `None` for a repository
+    /// without any branch, which our first push begins.
+    pub async fn fetch(&self, remote: &Remote) -> Result<Option<ObjectId>, CloneError> {
+        match self.repository.fetch_tip(remote, &self.branch, SEEN).await {
+            Ok(head) => Ok(Some(head)),
+            Err(FetchError::Remote(error @ RemoteError::NoBranch { .. })) => {
+                if self.repository.is_remote_empty(remote).await? { Ok(None) } else { Err(error.into()) }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub async fn push(
+        &mut self,
+        remote: &Remote,
+        old: Option<&ObjectId>,
+        new: &ObjectId,
+    ) -> Result<Pushed, CloneError> {
+        let pushed = self.repository.push(remote, &self.branch, old, new).await?;
+        if pushed == Pushed::Done {
+            self.packs += 1;
+            let seen = self.repository.resolve(SEEN).await?;
+            self.repository.update_ref(SEEN, seen.as_ref(), new).await?;
+        }
+        Ok(pushed)
+    }
+
+    pub fn wants_tidying(&self, is_idle: bool) -> bool {
+        self.packs >= if is_idle { PACKS_IDLE_MAX } else { PACKS_MAX }
+    }
+
+    /// Forgets history and whatever nobody needs, in one pack. The remote's
+    /// commit, as for [`Self::fetch`].
+    pub async fn tidy(&mut self, remote: &Remote) -> Result<Option<ObjectId>, CloneError> {
+        let head = self.fetch(remote).await?;
+        self.repository.collect_garbage().await?;
+        self.packs = 0;
+        Ok(head)
+    }
+}
+
+fn packs(dir: &Path) -> usize {
+    let files = fs::read_dir(dir.join("objects/pack")).into_iter().flatten().flatten();
+    files.filter(|file| file.path().extension().is_some_and(|extension| extension == "pack")).count()
+}
+
+/// The locks and halves of files of a process that was killed. We hold the
+/// clone, so they are nobody's.
+fn remove_unfinished(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if entry.file_type()?.is_dir() {
+            remove_unfinished(&entry.path())?;
+        } else if name.ends_with(".lock") || name.starts_with("tmp_") || name == "gc.pid" {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}

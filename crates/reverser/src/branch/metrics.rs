@@ -1,0 +1,80 @@
+//! What the branches count. The registry gives the names their prefix.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+use super::plan::Report;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+pub(super) struct BranchLabels {
+    pub repository: String,
+    pub branch: String,
+}
+
+type PerBranch<M> = Family<BranchLabels, M>;
+type Seconds = Family<BranchLabels, Histogram, fn() -> Histogram>;
+
+/// Shared by all branches; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct GitMetrics {
+    objects_written: PerBranch<Counter>,
+    files_deleted: PerBranch<Counter>,
+    commits: PerBranch<Counter>,
+    commit_bytes: PerBranch<Counter>,
+    pub(super) rebase_retries: PerBranch<Counter>,
+    pub(super) queue_depth: PerBranch<Gauge>,
+    pub(super) active_workers: Gauge,
+    pub(super) push_seconds: Seconds,
+    pub(super) lag_seconds: Seconds,
+}
+
+impl Default for GitMetrics {
+    fn default() -> Self {
+        // From 10 ms to 160 s in steps of two.
+        let seconds =
+            || Family::new_with_constructor((|| Histogram::new(exponential_buckets(0.01, 2.0, 15))) as fn() -> _);
+        Self {
+            objects_written: Family::default(),
+            files_deleted: Family::default(),
+            commits: Family::default(),
+            commit_bytes: Family::default(),
+            rebase_retries: Family::default(),
+            queue_depth: Family::default(),
+            active_workers: Gauge::default(),
+            push_seconds: seconds(),
+            lag_seconds: seconds(),
+        }
+    }
+}
+
+impl GitMetrics {
+    pub fn register(&self, registry: &mut Registry) {
+        let counters = [
+            ("objects_written", "Files created or updated in Git", &self.objects_written),
+            ("files_deleted", "Files deleted from Git", &self.files_deleted),
+            ("commits", "Commits pushed", &self.commits),
+            ("commit_bytes", "Bytes of the files in pushed commits", &self.commit_bytes),
+            ("rebase_retries", "Pushes planned again because the remote had moved", &self.rebase_retries),
+        ];
+        for (name, help, counter) in counters {
+            registry.register(name, help, counter.clone());
+        }
+        registry.register("repo_branch_queue_depth", "Objects that wait for a push", self.queue_depth.clone());
+        registry.register("repo_branch_active_workers", "Branches being kept in step", self.active_workers.clone());
+        registry.register_with_unit("push", "Time of one push", Unit::Seconds, self.push_seconds.clone());
+        let lag = "From the event of an object to its pushed commit";
+        registry.register_with_unit("lag", lag, Unit::Seconds, self.lag_seconds.clone());
+    }
+
+    pub(super) fn note(&self, labels: &BranchLabels, report: &Report, depth: usize) {
+        self.objects_written.get_or_create(labels).inc_by(report.written);
+        self.files_deleted.get_or_create(labels).inc_by(report.deleted);
+        self.commits.get_or_create(labels).inc_by(report.commits);
+        self.commit_bytes.get_or_create(labels).inc_by(report.bytes);
+        self.queue_depth.get_or_create(labels).set(i64::try_from(depth).unwrap_or(i64::MAX));
+    }
+}

@@ -1,0 +1,275 @@
+//! The task behind a branch: waits for a batch, writes it, pushes it.
+//!
+//! Invariant: a batch is acknowledged after its push and only then. Whatever
+//! goes wrong before is answered by looking at the remote again and planning
+//! again on what is there.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tidegate_git::{Draft, DraftError, Program, Pushed, Remote};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::clone::{BareClone, CloneError};
+use super::destination::Destination;
+use super::failure::failure;
+use super::handle::{DestinationId, Shared};
+use super::limits::Limits;
+use super::message::Operator;
+use super::metrics::{BranchLabels, GitMetrics};
+use super::plan::{Context, PlanError, Planner, Report};
+use super::queue::{Item, Pending, Ticket};
+use super::reader::Reader;
+use super::status::BranchStatus;
+use super::window::Due;
+use crate::backoff::Backoff;
+use crate::secrets::SecretMemory;
+
+const BACKOFF_MIN: Duration = Duration::from_millis(500);
+const BACKOFF_MAX: Duration = Duration::from_secs(60);
+/// After a rival's push: soon, but not so soon that two of us take turns.
+const RIVAL_MIN: Duration = Duration::from_millis(20);
+const RIVAL_MAX: Duration = Duration::from_secs(1);
+
+/// What a branch is, and where it is kept.
+#[derive(Clone, Debug)]
+pub struct BranchConfig {
+    pub program: Program,
+    /// Of this branch alone; made if it is not there.
+    pub clone_dir: PathBuf,
+    pub branch: String,
+    pub operator: Operator,
+    pub limits: Limits,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WorkError {
+    #[error(transparent)]
+    Clone(#[from] CloneError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error("the task that writes the commits ended before its time")]
+    Lost,
+}
+
+pub(super) struct Worker {
+    pub config: BranchConfig,
+    pub shared: Arc<Shared>,
+    pub status: watch::Sender<BranchStatus>,
+    pub reader: Arc<dyn Reader>,
+    pub metrics: GitMetrics,
+    pub labels: BranchLabels,
+    clone: Option<BareClone>,
+    /// On top of what the remote has, as far as we know.
+    draft: Option<Draft>,
+    memory: SecretMemory,
+}
+
+impl Worker {
+    pub fn new(
+        config: BranchConfig,
+        shared: Arc<Shared>,
+        status: watch::Sender<BranchStatus>,
+        reader: Arc<dyn Reader>,
+        metrics: GitMetrics,
+        labels: BranchLabels,
+    ) -> Self {
+        metrics.active_workers.inc();
+        let memory = SecretMemory::default();
+        Self { config, shared, status, reader, metrics, labels, clone: None, draft: None, memory }
+    }
+
+    /// Until it is stopped. Dropping it at any await is a stop, too: nothing
+    /// is lost that is not acknowledged.
+    pub async fn run(mut self) {
+        let mut backoff = Backoff::new(BACKOFF_MIN, BACKOFF_MAX);
+        let mut is_first = true;
+        loop {
+            // The first look at the remote does not wait for a change: an
+            // address or a secret that is wrong shows at once.
+            if !std::mem::take(&mut is_first) {
+                self.wait().await;
+            }
+            loop {
+                match self.work().await {
+                    Ok(()) => break backoff.reset(),
+                    Err(error) => {
+                        self.failed(&error, backoff.attempts() + 1).await;
+                        self.pause(backoff.next(rand::random())).await;
+                    }
+                }
+            }
+            self.tidy().await;
+        }
+    }
+
+    /// Until a batch is due.
+    async fn wait(&mut self) {
+        loop {
+            let woken = self.shared.woken.notified();
+            match self.shared.due(&self.config.limits) {
+                Due::Now => return,
+                Due::Never => woken.await,
+                Due::At(at) => tokio::select! {
+                    () = woken => {}
+                    () = tokio::time::sleep_until(at) => {}
+                },
+            }
+        }
+    }
+
+    /// A new secret or address ends the wait: it may be the remedy.
+    async fn pause(&mut self, wait: Duration) {
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = self.shared.remote_changed.notified() => {}
+        }
+    }
+
+    /// Everything that waits, into the remote.
+    async fn work(&mut self) -> Result<(), WorkError> {
+        let mut rivals = Backoff::new(RIVAL_MIN, RIVAL_MAX);
+        loop {
+            let started = Instant::now();
+            let remote = self.shared.remote();
+            self.prepare(&remote).await?;
+            let (batch, ticket) = self.shared.batch();
+            let report = self.plan(batch.clone()).await?;
+            match self.push(&remote).await? {
+                Pushed::Done => {
+                    self.done(&batch, ticket, report, started);
+                    return Ok(());
+                }
+                Pushed::Moved => {
+                    self.draft = None;
+                    self.metrics.rebase_retries.get_or_create(&self.labels).inc();
+                    tokio::time::sleep(rivals.next(rand::random())).await;
+                }
+            }
+        }
+    }
+
+    /// The clone, and a draft on what the remote has.
+    async fn prepare(&mut self, remote: &Remote) -> Result<(), WorkError> {
+        let clone = match &mut self.clone {
+            Some(clone) => clone,
+            none => {
+                let config = &self.config;
+                none.insert(BareClone::open(config.program.clone(), &config.clone_dir, &config.branch).await?)
+            }
+        };
+        if self.draft.is_none() {
+            let head = clone.fetch(remote).await?;
+            self.draft = Some(Draft::open(&clone.repository, head.as_ref()).map_err(PlanError::from)?);
+            self.status.send_modify(|status| status.head = head);
+        }
+        Ok(())
+    }
+
+    /// On a thread of its own: it reads, hashes and compresses.
+    async fn plan(&mut self, batch: Vec<Pending>) -> Result<Report, WorkError> {
+        let (Some(mut draft), mut memory) = (self.draft.take(), std::mem::take(&mut self.memory)) else {
+            return Err(WorkError::Lost);
+        };
+        let (operator, destinations) = (self.config.operator.clone(), self.shared.destinations());
+        let (reader, runtime, files_max) = (self.reader.clone(), Handle::current(), self.config.limits.files_max);
+        let planned = tokio::task::spawn_blocking(move || {
+            let time_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            let read = |key: &_| runtime.block_on(reader.read(key));
+            let context = Context { operator: &operator, destinations: &destinations, files_max, time_s, read: &read };
+            let report = Planner::new(&context, &mut draft, &mut memory).write(&batch);
+            (report, draft, memory)
+        });
+        let (report, draft, memory) = planned.await.map_err(|_| WorkError::Lost)?;
+        self.memory = memory;
+        // A plan that failed half-way leaves a draft that is of no use.
+        let report = report?;
+        self.draft = Some(draft);
+        Ok(report)
+    }
+
+    async fn push(&mut self, remote: &Remote) -> Result<Pushed, WorkError> {
+        let (Some(draft), Some(clone)) = (&mut self.draft, &mut self.clone) else { return Err(WorkError::Lost) };
+        let Some(new) = draft.head().filter(|_| draft.is_ahead()) else { return Ok(Pushed::Done) };
+        let started = Instant::now();
+        let pushed = clone.push(remote, draft.base().as_ref(), &new).await?;
+        self.metrics.push_seconds.get_or_create(&self.labels).observe(started.elapsed().as_secs_f64());
+        if pushed == Pushed::Done {
+            draft.rebase_on_head();
+        }
+        Ok(pushed)
+    }
+
+    fn done(&mut self, batch: &[Pending], ticket: Ticket, report: Report, started: Instant) {
+        let depth = self.shared.acknowledge(ticket, started);
+        self.metrics.note(&self.labels, &report, depth);
+        let lag = self.metrics.lag_seconds.get_or_create(&self.labels);
+        for pending in batch {
+            if let Item::Change { seen_at, .. } = &pending.item {
+                lag.observe(seen_at.elapsed().as_secs_f64());
+            }
+        }
+        if let Some(head) = self.draft.as_ref().and_then(Draft::head).filter(|_| report.commits > 0) {
+            tracing::info!(branch = %self.config.branch, commit = %head, commits = report.commits,
+                written = report.written, deleted = report.deleted, "pushed");
+        }
+        let head = self.draft.as_ref().and_then(Draft::head);
+        let known = self.shared.destinations();
+        self.status.send_modify(|status| {
+            (status.head, status.acknowledged, status.queue_depth, status.failure) = (head, ticket, depth, None);
+            status.note(report.destinations, &known);
+        });
+    }
+
+    async fn failed(&mut self, error: &WorkError, attempts: u32) {
+        // What the remote has now is unknown: a push may have arrived.
+        self.draft = None;
+        let failure = failure(error, attempts);
+        tracing::warn!(branch = %self.config.branch, attempts, reason = failure.reason.as_str(), "{}", failure.message);
+        let depth = self.shared.depth();
+        self.metrics.queue_depth.get_or_create(&self.labels).set(i64::try_from(depth).unwrap_or(i64::MAX));
+        self.status.send_modify(|status| (status.failure, status.queue_depth) = (Some(failure), depth));
+        if is_damage(error) {
+            let remade = match &mut self.clone {
+                Some(clone) => clone.remake().await,
+                None => Ok(()),
+            };
+            if let Err(error) = remade {
+                tracing::warn!(branch = %self.config.branch, "failed to make the clone again: {error}");
+                self.clone = None;
+            }
+        }
+    }
+
+    /// Housekeeping is not work: it fails quietly and is tried again.
+    async fn tidy(&mut self) {
+        let is_idle = self.shared.due(&self.config.limits) == Due::Never;
+        let (Some(clone), remote) = (&mut self.clone, self.shared.remote()) else { return };
+        if clone.wants_tidying(is_idle) {
+            let tidied = clone.tidy(&remote).await.map_err(WorkError::from);
+            let opened =
+                tidied.and_then(|head| Ok(Draft::open(&clone.repository, head.as_ref()).map_err(PlanError::from)?));
+            if let Err(error) = &opened {
+                tracing::debug!(branch = %self.config.branch, "failed to tidy the clone: {error}");
+            }
+            self.draft = opened.ok();
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.metrics.active_workers.dec();
+    }
+}
+
+/// Objects that are not as git wrote them.
+fn is_damage(error: &WorkError) -> bool {
+    matches!(error, WorkError::Plan(PlanError::Draft(DraftError::Read { .. } | DraftError::Kind(..))))
+}
+
+pub(super) type Destinations = Arc<BTreeMap<DestinationId, Destination>>;

@@ -1,0 +1,92 @@
+//! What does not work, for as long as it does not.
+
+use tidegate_reverser::branch::FailureReason;
+use tidegate_testkit::git_http::{Mode, PASSWORD};
+
+use crate::rig::{REPOSITORY, Rig, pushed, seed, submit, until};
+
+#[tokio::test]
+async fn a_server_that_is_down_loses_nothing() {
+    let rig = Rig::new();
+    let branch = rig.branch();
+    pushed(&branch, seed(&branch, &[("a", "1")])).await;
+    rig.http.set(Mode::Down);
+    let ticket = submit(&branch, &[("a", "alice", "2"), ("a", "bob", "3"), ("b", "alice", "1")]);
+    until(&branch, |status| status.failure.as_ref().is_some_and(|failure| failure.attempts > 1)).await;
+    let status = branch.status().borrow().clone();
+    assert_eq!(status.failure.unwrap().reason, FailureReason::ConnectionFailed);
+    assert!(status.acknowledged < ticket);
+    assert_eq!(status.queue_depth, 3);
+    let ticket = submit(&branch, &[("c", "alice", "1")]);
+    rig.http.set(Mode::Up);
+    pushed(&branch, ticket).await;
+    assert_eq!(branch.status().borrow().failure, None);
+    assert_eq!(
+        rig.log()[1..],
+        [
+            "alice: [UPDATE] v1/configmaps/default/a by user/alice",
+            "bob: [UPDATE] v1/configmaps/default/a by user/bob",
+            "alice: [CREATE] 2 objects by user/alice",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_new_secret_ends_the_wait() {
+    let rig = Rig::new();
+    let branch = rig.branch();
+    pushed(&branch, seed(&branch, &[("a", "1")])).await;
+    branch.set_remote(rig.access("wrong"));
+    let ticket = submit(&branch, &[("a", "alice", "2")]);
+    until(&branch, |status| status.failure.is_some()).await;
+    let failure = branch.status().borrow().failure.clone().unwrap();
+    assert_eq!(failure.reason, FailureReason::AuthenticationFailed, "{failure:?}");
+    assert!(failure.message.contains("secretRef") && !failure.message.contains("wrong"), "{failure:?}");
+    branch.set_remote(rig.access(PASSWORD));
+    pushed(&branch, ticket).await;
+}
+
+#[tokio::test]
+async fn a_hook_that_refuses_is_quoted() {
+    let rig = Rig::new();
+    let branch = rig.branch();
+    pushed(&branch, seed(&branch, &[("a", "1")])).await;
+    rig.http.refuse_pushes(REPOSITORY, Some("no pushes on Friday"));
+    let ticket = submit(&branch, &[("a", "alice", "2")]);
+    until(&branch, |status| status.failure.is_some()).await;
+    let failure = branch.status().borrow().failure.clone().unwrap();
+    assert_eq!(failure.reason, FailureReason::PushRejected, "{failure:?}");
+    assert!(failure.message.contains("no pushes on Friday"), "{failure:?}");
+    rig.http.refuse_pushes(REPOSITORY, None);
+    pushed(&branch, ticket).await;
+    assert_eq!(rig.log().len(), 2);
+}
+
+#[tokio::test]
+async fn a_branch_that_is_not_there_is_named() {
+    let rig = Rig::new();
+    rig.foreign("echo 1 > a");
+    rig.git("git branch -m main trunk");
+    let branch = rig.branch();
+    until(&branch, |status| status.failure.is_some()).await;
+    let failure = branch.status().borrow().failure.clone().unwrap();
+    assert_eq!(failure.reason, FailureReason::BranchNotFound, "{failure:?}");
+    assert!(failure.message.contains("`main`"), "{failure:?}");
+    rig.git("git branch -m trunk main");
+    pushed(&branch, seed(&branch, &[("a", "1")])).await;
+}
+
+#[tokio::test]
+async fn a_branch_that_was_set_back_is_written_again_and_not_forced() {
+    let rig = Rig::new();
+    let branch = rig.branch();
+    pushed(&branch, seed(&branch, &[("a", "1")])).await;
+    pushed(&branch, submit(&branch, &[("b", "alice", "1")])).await;
+    rig.git("git update-ref refs/heads/main main~1");
+    pushed(&branch, submit(&branch, &[("c", "alice", "1")])).await;
+    // Alice's commit was taken out by hand: what only it had is the next
+    // seed's to restore.
+    assert_eq!(rig.log().len(), 2);
+    pushed(&branch, seed(&branch, &[("a", "1"), ("b", "1"), ("c", "1")])).await;
+    assert_eq!(rig.files().len(), 3);
+}

@@ -1,0 +1,10 @@
+//! A branch against the real `git` over HTTP.
+// A helper that fails is a test that fails.
+#![allow(clippy::unwrap_used)]
+
+mod commits;
+mod failures;
+mod kill;
+mod rig;
+mod secrets;
+mod seeds;

@@ -1,0 +1,53 @@
+//! Secrets, skipped and encrypted.
+
+use std::sync::Arc;
+
+use tidegate_model::mirror::ResourceKey;
+use tidegate_reverser::branch::{Branch, Scope, SkipReason, Ticket};
+use tidegate_reverser::change::{Listed, State};
+use tidegate_reverser::secrets::{SecretPolicy, Sops};
+
+use crate::rig::{Rig, destination, id, pushed, version};
+
+const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\n  namespace: default\ndata:\n  password: aHVudGVyMg==\ntype: Opaque\n";
+
+fn seed(branch: &Branch, yaml: &str, resource_version: &str) -> Ticket {
+    let key = ResourceKey::new("", "v1", "secrets", Some("default"), "s");
+    let state = State { version: version(resource_version), yaml: yaml.to_owned().into() };
+    branch.seed(&id(), Scope::Whole, [Listed { key, state }])
+}
+
+#[tokio::test]
+async fn without_encryption_a_secret_is_skipped_with_a_reason() {
+    let rig = Rig::new();
+    rig.foreign("echo 1 > a");
+    let branch = rig.branch();
+    pushed(&branch, seed(&branch, SECRET, "1")).await;
+    assert_eq!(rig.names(), "a");
+    let status = branch.status().borrow().destinations[&id()].clone();
+    let skipped: Vec<_> = status.skipped.values().map(|skipped| (skipped.key.to_string(), skipped.reason)).collect();
+    assert_eq!(skipped, [("v1/secrets/default/s".to_owned(), SkipReason::SecretNotEncrypted)]);
+    branch.set_destination(&id(), destination(SecretPolicy::Plaintext));
+    pushed(&branch, seed(&branch, SECRET, "1")).await;
+    assert!(branch.status().borrow().destinations[&id()].skipped.is_empty());
+    assert!(rig.files()["live/v1/secrets/default/s.yaml"].contains("aHVudGVyMg=="));
+}
+
+#[tokio::test]
+async fn an_encrypted_secret_is_committed_once() {
+    let rig = Rig::new();
+    let recipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
+    let policy = SecretPolicy::Encrypt(Arc::new(Sops::new(&[recipient]).unwrap()));
+    let branch = rig.branch_with(rig.limits(), destination(policy.clone()));
+    pushed(&branch, seed(&branch, SECRET, "1")).await;
+    pushed(&branch, seed(&branch, SECRET, "2")).await;
+    branch.stop().await;
+    assert_eq!(rig.log().len(), 1);
+    let file = rig.files()["live/v1/secrets/default/s.yaml"].clone();
+    assert!(file.contains("ENC[AES256_GCM") && !file.contains("aHVudGVyMg"), "{file}");
+    let branch = rig.branch_with(rig.limits(), destination(policy));
+    pushed(&branch, seed(&branch, SECRET, "1")).await;
+    assert_eq!(rig.log().len(), 1, "a new process recognizes the version");
+    pushed(&branch, seed(&branch, &SECRET.replace("aHVu", "aHVx"), "3")).await;
+    assert_eq!(rig.log().len(), 2);
+}

@@ -1,0 +1,90 @@
+//! Complete lists against the tree.
+
+use tidegate_reverser::branch::Scope;
+use tidegate_reverser::change::Listed;
+
+use crate::rig::{Rig, id, pushed, seed, state, submit, yaml};
+
+#[tokio::test]
+async fn a_seed_writes_what_differs_and_deletes_orphans_alone() {
+    let rig = Rig::new();
+    let folder = "live/v1/configmaps/default";
+    let two = format!("{}---\n{}", yaml("two", "1"), yaml("other", "1"));
+    rig.foreign(&format!(
+        "mkdir -p {folder}; echo hi > README.md; echo hi > live/README.md; echo 'resources: []' > live/kustomization.yaml
+         printf '%s' '{}' > {folder}/orphan.yaml; printf '%s' '{}' > {folder}/elsewhere.yaml; printf '%s' '{two}' > {folder}/two.yaml
+         echo '{{{{ broken' > {folder}/broken.yaml; printf '%s' '{}' > orphan.yaml",
+        yaml("orphan", "1"),
+        yaml("another-name", "1"),
+        yaml("orphan", "1"),
+    ));
+    let branch = rig.branch();
+    pushed(&branch, seed(&branch, &[("a", "1"), ("b", "1")])).await;
+    let expected = [
+        "README.md",
+        "live/README.md",
+        "live/kustomization.yaml",
+        "live/v1/configmaps/default/a.yaml",
+        "live/v1/configmaps/default/b.yaml",
+        "live/v1/configmaps/default/broken.yaml",
+        "live/v1/configmaps/default/elsewhere.yaml",
+        "live/v1/configmaps/default/two.yaml",
+        "orphan.yaml",
+    ];
+    assert_eq!(rig.names(), expected.join(" "));
+    assert_eq!(rig.log().last().unwrap(), "unknown: [SYNC] 3 objects (2 created, 1 deleted) by unknown");
+    assert!(branch.status().borrow().destinations[&id()].is_seeded);
+}
+
+#[tokio::test]
+async fn a_seed_of_one_type_speaks_for_that_type() {
+    let rig = Rig::new();
+    let branch = rig.branch();
+    pushed(&branch, seed(&branch, &[("a", "1"), ("b", "1")])).await;
+    let scope = |resource: &str, namespace: Option<&str>| Scope::Type {
+        group: "".into(),
+        version: "v1".into(),
+        resource: resource.into(),
+        namespace: namespace.map(Into::into),
+    };
+    branch.seed(&id(), scope("services", None), []);
+    pushed(&branch, branch.seed(&id(), scope("configmaps", Some("other")), [])).await;
+    assert_eq!(rig.log().len(), 1);
+    let listed = Listed { key: crate::rig::key("b"), state: state("b", "1") };
+    pushed(&branch, branch.seed(&id(), scope("configmaps", Some("default")), [listed])).await;
+    assert_eq!(rig.names(), "live/v1/configmaps/default/b.yaml");
+    pushed(&branch, branch.seed(&id(), scope("configmaps", None), [])).await;
+    assert_eq!(rig.names(), "");
+}
+
+#[tokio::test]
+async fn more_orphans_than_a_commit_names() {
+    let rig = Rig::new();
+    let branch = rig.branch();
+    let names: Vec<String> = (0..5500).map(|at| format!("n{at}")).collect();
+    let objects: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
+    pushed(&branch, seed(&branch, &objects)).await;
+    assert_eq!(rig.git("git ls-tree -r --name-only main | wc -l"), "5500");
+    assert_eq!(rig.log().len(), 28, "200 objects a commit");
+    pushed(&branch, seed(&branch, &[("kept", "1")])).await;
+    assert_eq!(rig.names(), "live/v1/configmaps/default/kept.yaml");
+    rig.git("git fsck --strict");
+}
+
+#[tokio::test]
+async fn a_foreign_pusher_moves_the_branch_all_the_time() {
+    let rig = Rig::new();
+    rig.foreign("echo 0 > foreign-0");
+    let branch = rig.branch();
+    let mut last = submit(&branch, &[("n0", "alice", "1")]);
+    for round in 1..=12 {
+        rig.foreign(&format!("echo {round} > foreign-{round}"));
+        let (name, author) = (format!("n{round}"), if round % 2 == 0 { "alice" } else { "bob" });
+        last = submit(&branch, &[(&name, author, "1")]);
+    }
+    pushed(&branch, last).await;
+    let files = rig.files();
+    assert_eq!(files.len(), 26, "{:?}", files.keys());
+    assert_eq!(rig.git("git rev-list --merges --count main"), "0");
+    rig.git("git fsck --strict");
+}
