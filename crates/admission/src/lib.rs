@@ -30,7 +30,7 @@ pub use judge::DESIRED_BYTES_MAX;
 pub use next::{Deletion, Outcome, Stamp, delete_object, next_object};
 pub use places::defined_keys;
 pub use plan::{CHANGE_OBJECTS_MAX, Place, Plan, PlannedPut, Verdict, plan};
-pub use provenance::{Provenance, SOURCE_COMMIT, SOURCE_PATH, SOURCE_REPOSITORY};
+pub use provenance::{LastChange, Provenance, SOURCE_AUTHOR, SOURCE_COMMIT, SOURCE_PATH, SOURCE_REPOSITORY};
 pub use report::DIAGNOSTICS_MAX;
 pub use rules::{Allow, Rules};
 pub use warnings::WARNINGS_MAX;

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use tidegate_model::Object;
 use tidegate_model::timestamp::format_time;
 
-use crate::Provenance;
-use crate::provenance::{SOURCE_COMMIT, is_reserved};
+use crate::provenance::is_reserved;
+use crate::{LastChange, Provenance};
 
 /// What only the moment of the write knows.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub struct Stamp<'s> {
     /// For an object that does not exist yet.
     pub new_uid: &'s str,
     pub source: Provenance<'s>,
-    pub commit: Option<&'s str>,
+    pub change: LastChange<'s>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -78,7 +78,7 @@ fn created(desired: &Object, stamp: &Stamp<'_>) -> Object {
     object
 }
 
-/// `None` if nothing changes but the commit: a push leaves alone what it does
+/// `None` if nothing changes but commit and author: a push leaves alone what it does
 /// not touch.
 fn updated(desired: &Object, current: &Object, stamp: &Stamp<'_>) -> Option<Object> {
     let mut next = desired.clone();
@@ -91,7 +91,7 @@ fn updated(desired: &Object, current: &Object, stamp: &Stamp<'_>) -> Option<Obje
         }
     }
     metadata.insert("generation".into(), generation.into());
-    write_source(metadata, &Stamp { commit: commit_of(current), ..*stamp });
+    write_source(metadata, &Stamp { change: LastChange::of(current), ..*stamp });
     if let Some(status) = current.status() {
         next.root_mut().insert("status".into(), status.clone());
     }
@@ -114,12 +114,8 @@ fn write_source(metadata: &mut Map<String, Value>, stamp: &Stamp<'_>) {
     let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
     if let Value::Object(annotations) = annotations {
         annotations.retain(|key, _| !is_reserved(key));
-        stamp.source.write(stamp.commit, annotations);
+        stamp.source.write(stamp.change, annotations);
     }
-}
-
-fn commit_of(object: &Object) -> Option<&str> {
-    object.metadata().get("annotations")?.get(SOURCE_COMMIT)?.as_str()
 }
 
 #[cfg(test)]

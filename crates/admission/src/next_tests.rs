@@ -4,6 +4,7 @@ use chrono::TimeDelta;
 use serde_json::json;
 
 use super::*;
+use crate::{SOURCE_AUTHOR, SOURCE_COMMIT};
 
 fn object(value: Value) -> Object {
     let mut root = json!({"apiVersion": "c/v1", "kind": "P", "metadata": {"name": "a", "namespace": "n"}});
@@ -14,7 +15,7 @@ fn object(value: Value) -> Object {
 fn stamp<'s>(path: &'s str, commit: &'s str) -> Stamp<'s> {
     let now = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::seconds(7);
     let source = Provenance { repository: "n/r", path };
-    Stamp { now, new_uid: "uid-1", source, commit: Some(commit) }
+    Stamp { now, new_uid: "uid-1", source, change: LastChange { commit: Some(commit), author: Some("Ada <a@b>") } }
 }
 
 /// As it is stored, with what others have written.
@@ -23,7 +24,7 @@ fn stored() -> Object {
         "metadata": {
             "uid": "uid-0", "creationTimestamp": "1970-01-01T00:00:01Z", "generation": 4,
             "resourceVersion": "1848736000000000", "finalizers": ["f"], "labels": {"l": "1"},
-            "annotations": {"a": "1", SOURCE_COMMIT: "c0", "tidegate.dev/source-path": "a.yaml", "tidegate.dev/source-repository": "n/r"},
+            "annotations": {"a": "1", SOURCE_COMMIT: "c0", SOURCE_AUTHOR: "Bob <b@c>", "tidegate.dev/source-path": "a.yaml", "tidegate.dev/source-repository": "n/r"},
         },
         "spec": {"x": 1},
         "status": {"ready": true},
@@ -48,7 +49,7 @@ fn a_new_object_gets_its_identity() {
     let Outcome::Create(next) = next_object(&desired(json!({})), None, &stamp("a.yaml", "c1")) else { panic!() };
     let expected = json!({"metadata": {
         "uid": "uid-1", "creationTimestamp": "1970-01-01T00:00:07Z", "generation": 1, "labels": {"l": "1"},
-        "annotations": {"a": "1", SOURCE_COMMIT: "c1", "tidegate.dev/source-path": "a.yaml", "tidegate.dev/source-repository": "n/r"},
+        "annotations": {"a": "1", SOURCE_COMMIT: "c1", SOURCE_AUTHOR: "Ada <a@b>", "tidegate.dev/source-path": "a.yaml", "tidegate.dev/source-repository": "n/r"},
     }, "spec": {"x": 1}});
     assert_eq!(next, object(expected));
 }
@@ -65,6 +66,7 @@ fn spec_raises_the_generation_and_keeps_what_others_wrote() {
     expected.root_mut()["spec"]["x"] = json!(2);
     expected.metadata_mut()["generation"] = json!(5);
     expected.metadata_mut()["annotations"][SOURCE_COMMIT] = json!("c1");
+    expected.metadata_mut()["annotations"][SOURCE_AUTHOR] = json!("Ada <a@b>");
     assert_eq!(next, expected);
 }
 

@@ -6,6 +6,7 @@
 //! fetch, in `update_ref`, or by a push (`refs`), which name the value that
 //! they expect.
 
+mod authors;
 mod blobs;
 pub mod credentials;
 mod diff;
@@ -20,6 +21,7 @@ mod remote_error;
 mod remote_url;
 mod repository;
 
+pub use authors::Authors;
 pub use blobs::{Blob, BlobLimits, Blobs};
 pub use credentials::Access;
 pub use diff::{Changed, EntryKind, Side};

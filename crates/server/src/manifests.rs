@@ -1,13 +1,11 @@
 //! A folder of manifests as a source of desired state: read at start and
 //! admitted in one commit, for trying things out without a repository.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use tidegate_admission::{Change, File, Provenance, Rules};
+use tidegate_admission::{Change, File, Rules};
 use tidegate_model::manifest::Diagnostic;
-use tidegate_model::{Object, ObjectKey};
-use tidegate_store::{Selection, StoreError};
+use tidegate_store::StoreError;
 
 use crate::api::{Api, Applied, NO_MARKS, ProjectError, Projected, Projection};
 use crate::folder::{Folder, FolderError};
@@ -44,7 +42,7 @@ pub async fn apply(api: &Api, folder: &Path) -> Result<Applied, ManifestsError> 
     if !refused.is_empty() {
         return Err(ManifestsError::Rejected { path: folder.to_owned(), diagnostics: refused });
     }
-    let before = owned(api)?;
+    let before = api.owned_by(&format!("{}/{}", OWNER.0, OWNER.1))?;
     if !before.is_empty() && !before.keys().any(|path| files.contains_key(path)) {
         return Err(ManifestsError::Unrelated { path: folder.to_owned(), count: before.len() });
     }
@@ -52,8 +50,9 @@ pub async fn apply(api: &Api, folder: &Path) -> Result<Applied, ManifestsError> 
     let removed: Vec<&str> = before.keys().map(String::as_str).filter(|path| !files.contains_key(*path)).collect();
     let change = Change { files: files.iter().map(|(path, bytes)| File { path, bytes }).collect(), removed };
     let defined_at = |path: &str| before.get(path).cloned().unwrap_or_default();
-    let marks = NO_MARKS;
-    match api.project(Projection { rules: &rules, change, defined_at: &defined_at, commit: None, marks }).await? {
+    let (commit, author_of, marks) = (None, &|_: &str| None, NO_MARKS);
+    let projection = Projection { rules: &rules, change, defined_at: &defined_at, commit, author_of, marks };
+    match api.project(projection).await? {
         Projected::Applied(applied, warnings) => {
             for warning in warnings {
                 tracing::warn!("{warning}");
@@ -65,22 +64,4 @@ pub async fn apply(api: &Api, folder: &Path) -> Result<Applied, ManifestsError> 
         }
         Projected::Rejected(diagnostics) => Err(ManifestsError::Rejected { path: folder.to_owned(), diagnostics }),
     }
-}
-
-/// What the folder owns in the store: by path, from the provenance of each
-/// object. Reads all objects, which a folder for trying things out can afford.
-fn owned(api: &Api) -> Result<BTreeMap<String, Vec<ObjectKey>>, StoreError> {
-    let owner = format!("{}/{}", OWNER.0, OWNER.1);
-    let view = api.store().view();
-    let mut paths: BTreeMap<String, Vec<ObjectKey>> = BTreeMap::new();
-    for kind in &api.kinds().order {
-        for stored in view.scan(&Selection::all(kind.resource.clone()), None) {
-            let stored = stored?;
-            let object = Object::from_json(&stored.json);
-            if let Some(source) = object.as_ref().and_then(Provenance::of).filter(|source| source.repository == owner) {
-                paths.entry(source.path.to_owned()).or_default().push(stored.key);
-            }
-        }
-    }
-    Ok(paths)
 }

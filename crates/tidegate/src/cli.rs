@@ -41,7 +41,7 @@ pub enum Command {
     Whoami(ConnectionArgs),
     /// Create and revoke tokens of service accounts
     Token(TokenArgs),
-    /// Bring a repository up to date
+    /// Bring repositories up to date, and compare them with the store
     Repo(RepoArgs),
     /// Check, compact, export and import the store of a stopped server
     Store(StoreArgs),
@@ -306,6 +306,23 @@ Example:
         /// The repository, as NAMESPACE/NAME
         #[arg(value_name = "NAMESPACE/NAME", value_parser = account)]
         repository: Account,
+    },
+    /// Say where store and Git disagree; exit code 1 if they do
+    #[command(after_help = "\
+The server must be running; pushes wait while a repository is compared. Looking needs the verb `fetch`
+on the repository, mending the verb `push`.
+
+Examples:
+  tidegate repo verify                           every repository
+  tidegate repo verify shop/catalogue            one
+  tidegate repo verify shop/catalogue --repair   and make the store what Git says")]
+    Verify {
+        /// Repositories as NAMESPACE/NAME; all if none is named
+        #[arg(value_name = "NAMESPACE/NAME", value_parser = account)]
+        repositories: Vec<Account>,
+        /// Make the store what the head of the projected branch says
+        #[arg(long)]
+        repair: bool,
     },
 }
 

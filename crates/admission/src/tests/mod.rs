@@ -78,7 +78,7 @@ impl World {
             self.uids += 1;
             let uid = format!("uid-{}", self.uids);
             let source = Provenance { repository: &self.rules.repository, path: &put.place.path };
-            let stamp = Stamp { now, new_uid: &uid, source, commit: None };
+            let stamp = Stamp { now, new_uid: &uid, source, change: LastChange::default() };
             let (what, next) =
                 match next_object(&put.desired, self.objects.get(&put.key).map(|object| &**object), &stamp) {
                     Outcome::Create(next) => ("create", next),

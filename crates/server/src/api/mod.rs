@@ -9,6 +9,7 @@ mod bootstrap;
 mod finalizers;
 mod follow;
 mod kinds;
+mod owned;
 mod project;
 mod read;
 mod repositories;
@@ -33,7 +34,10 @@ use follow::Follower;
 pub use follow::{FollowError, OnKinds};
 use kind_ref::KindRef;
 pub use kinds::{CrdKinds, KindsInForce};
-pub use project::{Applied, DefinedAt, NO_MARKS, ProjectError, Projected, Projection};
+pub use owned::Owned;
+pub use project::{
+    Admitted, Applied, AuthorOf, DefinedAt, Effect, Marks, MarksOf, NO_MARKS, ProjectError, Projected, Projection, Turn,
+};
 pub use read::{ListPage, ListQuery};
 pub use repositories::{Repositories, SyncOutcome, Synced, Syncing};
 pub use status::{StatusWrite, missing_precondition};
@@ -65,7 +69,7 @@ struct Inner {
     /// their memory is bounded.
     list_permits: Semaphore,
     watch_counts: Arc<WatchCounts>,
-    projecting: tokio::sync::Mutex<()>,
+    projecting: Arc<tokio::sync::Mutex<()>>,
     repositories: OnceLock<Weak<dyn Repositories>>,
 }
 
@@ -102,7 +106,7 @@ impl Api {
             options,
             list_permits,
             watch_counts: Arc::default(),
-            projecting: tokio::sync::Mutex::new(()),
+            projecting: Arc::default(),
             repositories: OnceLock::new(),
         })))
     }

@@ -10,13 +10,14 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use tidegate_admission::{
-    Change, Deletion, Outcome, Plan, PlannedPut, Provenance, Rules, Stamp, State, Verdict, delete_object, next_object,
-    plan,
+    Change, Deletion, LastChange, Outcome, Plan, PlannedPut, Provenance, Rules, Stamp, State, Verdict, delete_object,
+    next_object, plan,
 };
 use tidegate_model::kinds::KindSet;
 use tidegate_model::manifest::Diagnostic;
 use tidegate_model::{EncodedObject, GroupResource, Object, ObjectKey, ResourceVersion};
 use tidegate_store::{CommitError, Expect, Op, Rebased, StoreError, StoredObject, Transaction, View, Write};
+use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 
 use super::Api;
@@ -28,11 +29,15 @@ const ATTEMPTS_MAX: usize = 5;
 /// What a repository defined at a path when it was last projected.
 pub type DefinedAt<'a> = &'a (dyn Fn(&str) -> Vec<ObjectKey> + Sync);
 
+/// Who wrote what is at a path now.
+pub type AuthorOf<'a> = &'a (dyn Fn(&str) -> Option<Arc<str>> + Sync);
+
 pub struct Projection<'a> {
     pub rules: &'a Rules,
     pub change: Change<'a>,
     pub defined_at: DefinedAt<'a>,
     pub commit: Option<&'a str>,
+    pub author_of: AuthorOf<'a>,
     /// Changed in the same transaction, such as the projected commit's id, by
     /// what the projection changes.
     pub marks: MarksOf<'a>,
@@ -67,108 +72,163 @@ pub enum ProjectError {
     Commit(#[from] CommitError),
 }
 
+/// The right to change desired state, one holder at a time: what was admitted
+/// under it still holds when it is applied under it.
+pub struct Turn {
+    _guard: OwnedMutexGuard<()>,
+}
+
 impl Api {
+    /// First come, first served.
+    pub async fn turn(&self) -> Turn {
+        Turn { _guard: self.0.projecting.clone().lock_owned().await }
+    }
+
     /// Admits and applies. When it returns, the change is durable, visible,
     /// and what it says of kinds, roles and accounts is in force.
     pub async fn project(&self, projection: Projection<'_>) -> Result<Projected, ProjectError> {
-        // One at a time: what is admitted must still hold when it is applied.
-        let _turn = self.0.projecting.lock().await;
+        let turn = self.turn().await;
+        self.project_in_turn(&turn, &projection, None).await
+    }
+
+    /// What [`Self::project_in_turn`] would do, or what it would refuse.
+    pub fn admit(
+        &self,
+        _turn: &Turn,
+        projection: &Projection<'_>,
+    ) -> Result<Result<Admitted, Vec<Diagnostic>>, ProjectError> {
+        let kinds = self.kinds().set.clone();
+        let view = self.0.store.view();
+        let admitted = tokio::task::block_in_place(|| admit(&kinds, &view, projection))?;
+        if let Ok(admitted) = &admitted {
+            self.0.store.check(&admitted.transaction)?;
+        }
+        Ok(admitted)
+    }
+
+    /// As [`Self::project`], with what was admitted under the same turn if
+    /// there is such.
+    pub async fn project_in_turn(
+        &self,
+        turn: &Turn,
+        projection: &Projection<'_>,
+        mut admitted: Option<Admitted>,
+    ) -> Result<Projected, ProjectError> {
         let mut attempt = 1;
         loop {
-            match self.try_project(&projection).await {
+            let admitted = match admitted.take() {
+                Some(admitted) => admitted,
+                None => match self.admit(turn, projection)? {
+                    Ok(admitted) => admitted,
+                    Err(diagnostics) => return Ok(Projected::Rejected(diagnostics)),
+                },
+            };
+            match self.apply(admitted).await {
                 Err(ProjectError::Commit(CommitError::Conflict { .. })) if attempt < ATTEMPTS_MAX => attempt += 1,
                 outcome => return outcome,
             }
         }
     }
 
-    /// What [`Self::project`] would refuse it for now; nothing, if it would
-    /// be admitted.
-    pub fn check(&self, projection: &Projection<'_>) -> Result<Vec<Diagnostic>, ProjectError> {
-        match self.prepare(projection)? {
-            Ok(prepared) => {
-                self.0.store.check(&prepared.transaction)?;
-                Ok(Vec::new())
-            }
-            Err(diagnostics) => Ok(diagnostics),
-        }
-    }
-
-    fn prepare(&self, projection: &Projection<'_>) -> Result<Result<Prepared, Vec<Diagnostic>>, StoreError> {
-        let kinds = self.kinds().set.clone();
-        let view = self.0.store.view();
-        tokio::task::block_in_place(|| prepare(&kinds, &view, projection))
-    }
-
-    async fn try_project(&self, projection: &Projection<'_>) -> Result<Projected, ProjectError> {
-        let prepared = match self.prepare(projection)? {
-            Ok(prepared) => prepared,
-            Err(diagnostics) => return Ok(Projected::Rejected(diagnostics)),
-        };
-        let keys: Vec<ObjectKey> = prepared.transaction.writes.iter().map(|write| write.key.clone()).collect();
-        let committed = self.0.store.commit(prepared.transaction).await?;
+    async fn apply(&self, admitted: Admitted) -> Result<Projected, ProjectError> {
+        let keys: Vec<ObjectKey> = admitted.transaction.writes.iter().map(|write| write.key.clone()).collect();
+        let committed = self.0.store.commit(admitted.transaction).await?;
         for (key, version) in keys.iter().zip(&committed.versions) {
             if let Some(version) = version {
                 self.0.follower.reached(key, *version).await;
             }
         }
-        Ok(Projected::Applied(Applied { version: committed.version, ..prepared.applied }, prepared.warnings))
+        Ok(Projected::Applied(Applied { version: committed.version, ..admitted.applied }, admitted.warnings))
     }
 }
 
-struct Prepared {
+/// What a change comes to, as long as nobody else changes desired state.
+pub struct Admitted {
     transaction: Transaction,
     applied: Applied,
     warnings: Vec<Diagnostic>,
 }
 
-fn prepare(
+/// What a projection does to one object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    Create,
+    Update,
+    Delete,
+}
+
+impl Admitted {
+    /// Every object that would change.
+    pub fn effects(&self) -> impl Iterator<Item = (&ObjectKey, Effect)> {
+        let writes = &self.transaction.writes;
+        // Deletions come last.
+        let puts = writes.len() - self.applied.deleted;
+        writes.iter().enumerate().map(move |(index, write)| {
+            let effect = match write.expect {
+                _ if index >= puts => Effect::Delete,
+                Expect::Absent => Effect::Create,
+                _ => Effect::Update,
+            };
+            (&write.key, effect)
+        })
+    }
+}
+
+fn admit(
     kinds: &KindSet,
     view: &View,
     projection: &Projection<'_>,
-) -> Result<Result<Prepared, Vec<Diagnostic>>, StoreError> {
+) -> Result<Result<Admitted, Vec<Diagnostic>>, StoreError> {
     let state = StoreState { view, defined_at: projection.defined_at };
     let plan = match plan(kinds, &state, projection.rules, &projection.change)? {
         Verdict::Admit(plan) => plan,
         Verdict::Reject(diagnostics) => return Ok(Err(diagnostics)),
     };
-    let author = Arc::new(Author {
+    let origin = Arc::new(Origin {
         repository: projection.rules.repository.clone(),
         commit: projection.commit.map(Into::into),
         now: Utc::now(),
     });
-    writes(view, plan, &author, projection.marks).map(Ok)
+    writes(view, plan, &origin, projection).map(Ok)
 }
 
 /// What all objects of one projection are stamped with.
-struct Author {
+struct Origin {
     repository: Arc<str>,
     commit: Option<Box<str>>,
     now: DateTime<Utc>,
 }
 
-impl Author {
-    fn next(&self, put: &PlannedPut, uid: &str, current: Option<&Object>) -> Outcome {
-        let source = Provenance { repository: &self.repository, path: &put.place.path };
-        next_object(
-            &put.desired,
-            current,
-            &Stamp { now: self.now, new_uid: uid, source, commit: self.commit.as_deref() },
-        )
+/// One object to be put, and all that it needs to be put again on a newer one.
+struct Put {
+    origin: Arc<Origin>,
+    planned: PlannedPut,
+    author: Option<Arc<str>>,
+    uid: String,
+}
+
+impl Put {
+    fn next(&self, current: Option<&Object>) -> Outcome {
+        let Self { origin, planned, author, uid } = self;
+        let source = Provenance { repository: &origin.repository, path: &planned.place.path };
+        let change = LastChange { commit: origin.commit.as_deref(), author: author.as_deref() };
+        next_object(&planned.desired, current, &Stamp { now: origin.now, new_uid: uid, source, change })
     }
 }
 
-fn writes(view: &View, plan: Plan, author: &Arc<Author>, marks: MarksOf<'_>) -> Result<Prepared, StoreError> {
+fn writes(view: &View, plan: Plan, origin: &Arc<Origin>, projection: &Projection<'_>) -> Result<Admitted, StoreError> {
     let Plan { puts, deletes, warnings, kinds: _ } = plan;
     let mut applied = Applied { version: view.version(), created: 0, updated: 0, deleted: 0 };
     let mut writes = Vec::with_capacity(puts.len() + deletes.len());
-    for put in puts {
-        let (expect, current) = read(view, &put.key)?;
-        let uid = Uuid::new_v4().to_string();
-        let object = match author.next(&put, &uid, current.as_ref()) {
+    for planned in puts {
+        let (expect, current) = read(view, &planned.key)?;
+        let author = (projection.author_of)(&planned.place.path);
+        let put = Put { origin: origin.clone(), planned, author, uid: Uuid::new_v4().to_string() };
+        let key = put.planned.key.clone();
+        let object = match put.next(current.as_ref()) {
             Outcome::Create(mut object) => {
                 applied.created += 1;
-                born(&put.key, &mut object);
+                born(&key, &mut object);
                 object
             }
             Outcome::Update(object) => {
@@ -178,21 +238,21 @@ fn writes(view: &View, plan: Plan, author: &Arc<Author>, marks: MarksOf<'_>) -> 
             // Admission refuses what is being deleted, against this same view.
             Outcome::Unchanged | Outcome::Terminating => continue,
         };
-        let (key, author) = (put.key.clone(), author.clone());
-        let rebase = Arc::new(move |current: Option<&StoredObject>| rebase_put(&author, &put, &uid, current));
+        let rebase = Arc::new(move |current: Option<&StoredObject>| rebase_put(&put, current));
         writes.push(Write { key, expect, op: Op::Put(EncodedObject::new(&object)), rebase: Some(rebase) });
     }
     for key in deletes {
         let (expect, current) = read(view, &key)?;
         let Some(current) = current else { continue };
-        let now = author.now;
+        let now = origin.now;
         let held = current.finalizers().next().is_some();
         let Some(op) = deletion(&current, now) else { continue };
         applied.deleted += 1;
         let rebase = Arc::new(move |current: Option<&StoredObject>| rebase_delete(current, held, now));
         writes.push(Write { key, expect, op, rebase: Some(rebase) });
     }
-    Ok(Prepared { transaction: Transaction { writes, marks: marks(&applied) }, applied, warnings })
+    let transaction = Transaction { writes, marks: (projection.marks)(&applied) };
+    Ok(Admitted { transaction, applied, warnings })
 }
 
 /// What a new object has from its first moment, as in Kubernetes.
@@ -209,9 +269,9 @@ fn read(view: &View, key: &ObjectKey) -> Result<(Expect, Option<Object>), StoreE
 }
 
 /// Somebody wrote status or finalizers between our read and our commit.
-fn rebase_put(author: &Author, put: &PlannedPut, uid: &str, current: Option<&StoredObject>) -> Rebased {
+fn rebase_put(put: &Put, current: Option<&StoredObject>) -> Rebased {
     let current = current.and_then(|stored| Object::from_json(&stored.json));
-    match author.next(put, uid, current.as_ref()) {
+    match put.next(current.as_ref()) {
         Outcome::Create(object) | Outcome::Update(object) => Rebased::Op(Op::Put(EncodedObject::new(&object))),
         Outcome::Unchanged => Rebased::Skip,
         Outcome::Terminating => Rebased::Conflict,

@@ -16,9 +16,11 @@ use serde::{Deserialize, Serialize};
 
 use super::ReposError;
 use super::id::RepositoryId;
+use super::pushes::PushId;
 
 /// The hook's environment: where the server listens, and who it is about.
 pub const SOCKET_VARIABLE: &str = "TIDEGATE_HOOK_SOCKET";
+pub const PUSH_VARIABLE: &str = "TIDEGATE_HOOK_PUSH";
 pub const REPOSITORY_VARIABLE: &str = "TIDEGATE_HOOK_REPOSITORY";
 
 const FOLDER: &str = "hooks";
@@ -45,6 +47,8 @@ impl Hook {
 pub struct HookCall {
     pub hook: Hook,
     pub repository: String,
+    /// Which push it is, as its git was told.
+    pub push: String,
     pub updates: Vec<RefUpdate>,
     /// Where the objects of the push are while it is checked.
     pub object_directory: Option<String>,
@@ -105,8 +109,10 @@ impl Hooks {
         setting
     }
 
-    pub fn environment(&self, id: &RepositoryId) -> Vec<(&'static str, OsString)> {
-        vec![(SOCKET_VARIABLE, self.socket.clone().into()), (REPOSITORY_VARIABLE, id.to_string().into())]
+    pub fn environment(&self, id: &RepositoryId, push: Option<PushId>) -> Vec<(&'static str, OsString)> {
+        let push = push.map(|push| (PUSH_VARIABLE, push.to_string().into()));
+        let others = [(SOCKET_VARIABLE, self.socket.clone().into()), (REPOSITORY_VARIABLE, id.to_string().into())];
+        others.into_iter().chain(push).collect()
     }
 }
 

@@ -14,7 +14,8 @@ use super::ReposError;
 use super::hook::{Hook, HookAnswer, HookCall, RefUpdate};
 use super::hosting::{Hosted, Hosting};
 use super::id::RepositoryId;
-use super::projector::{CaughtUp, Projector, ProjectorError, chain};
+use super::projector::{Asked, CaughtUp, Projector, ProjectorError, chain};
+use super::pushes::PushId;
 
 /// About 20,000 refs in one push.
 const CALL_BYTES_MAX: u64 = 4 << 20;
@@ -76,16 +77,28 @@ impl HookServer {
         let Some(hosted) = hosted else {
             return Ok(refused(vec![format!("there is no repository {}", call.repository)]));
         };
+        let Some(push) = PushId::parse(&call.push) else {
+            return Ok(refused(vec!["this is no push through the server: push to its address".into()]));
+        };
         let branch = format!("refs/heads/{}", hosted.branch);
         match (call.hook, call.updates.iter().find(|update| update.name == branch)) {
             (Hook::PreReceive, None) => Ok(accepted(Vec::new())),
-            (Hook::PreReceive, Some(update)) => self.check(&hosted, call, update).await,
+            (Hook::PreReceive, Some(update)) => self.check(&hosted, call, update, push).await,
             (Hook::PostReceive, None) => Ok(accepted(vec![format!("stored; only {} is projected", hosted.branch)])),
-            (Hook::PostReceive, Some(_)) => Ok(tell(self.projector.catch_up(&hosted).await?)),
+            (Hook::PostReceive, Some(update)) => {
+                let commit = ObjectId::parse(&update.new);
+                Ok(tell(self.projector.finish(&hosted, push, commit.as_ref()).await?))
+            }
         }
     }
 
-    async fn check(&self, hosted: &Hosted, call: &HookCall, update: &RefUpdate) -> Result<HookAnswer, ProjectorError> {
+    async fn check(
+        &self,
+        hosted: &Hosted,
+        call: &HookCall,
+        update: &RefUpdate,
+        push: PushId,
+    ) -> Result<HookAnswer, ProjectorError> {
         // It became one after the push began.
         if let Some(remote) = &hosted.remote {
             return Ok(refused(vec![remote.push_refused(&hosted.id)]));
@@ -109,7 +122,7 @@ impl HookServer {
                 return Ok(refused(vec![rewritten(&hosted.branch, new.is_none())]));
             }
         }
-        let problems = self.projector.check(hosted, &git, new.as_ref()).await?;
+        let problems = self.projector.check(Asked { hosted, git: &git, old, new }, push).await?;
         Ok(if problems.is_empty() { accepted(Vec::new()) } else { refused(problems) })
     }
 }

@@ -20,6 +20,8 @@ use super::hosting::Hosted;
 use super::id::RepositoryId;
 use super::pack::{self, Encoding, PACK_BYTES_MAX, PACK_TIME_MAX};
 use super::projector::chain;
+use super::pushes::PushId;
+use super::verify::Repair;
 use crate::http::{HttpError, Limits};
 use crate::identity::{Attributes, Identities, Session, Verb, basic_or_bearer_token};
 
@@ -46,6 +48,7 @@ pub fn routes(repos: Arc<Repos>, identities: Arc<Identities>) -> Router {
     let conversations = Arc::new(Semaphore::new(CONVERSATIONS_MAX));
     Router::new()
         .route("/git/{namespace}/{repository}/info/refs", get(info_refs))
+        .route("/git/{namespace}/{repository}/verify", post(verify))
         .route("/git/{namespace}/{repository}/git-upload-pack", post(upload_pack))
         .route("/git/{namespace}/{repository}/git-receive-pack", post(receive_pack))
         .with_state(Front { repos, identities, conversations })
@@ -80,7 +83,33 @@ async fn receive_pack(State(front): State<Front>, names: Names, headers: HeaderM
     front.answer(names, Service::ReceivePack, &headers, Some(body)).await
 }
 
+#[derive(Deserialize)]
+struct VerifyQuery {
+    #[serde(default)]
+    repair: bool,
+}
+
+/// For `tidegate repo verify`: a report as JSON.
+async fn verify(
+    State(front): State<Front>,
+    names: Names,
+    Query(query): Query<VerifyQuery>,
+    headers: HeaderMap,
+) -> Response {
+    let repair = if query.repair { Repair::FromGit } else { Repair::No };
+    front.verify(names, repair, &headers).await.unwrap_or_else(plain)
+}
+
 impl Front {
+    /// To look needs what a clone needs, to mend what a push needs.
+    async fn verify(&self, names: Names, repair: Repair, headers: &HeaderMap) -> Result<Response, HttpError> {
+        let service = if repair == Repair::No { Service::UploadPack } else { Service::ReceivePack };
+        let hosted = self.find(names, service, headers).await?;
+        let _permit = self.permit().await?;
+        let report = self.repos.projector.verify(&hosted, repair).await.map_err(|error| failed(&hosted.id, &error))?;
+        Ok(axum::Json(report).into_response())
+    }
+
     /// Without a body, it is the first request of a conversation.
     async fn answer(&self, names: Names, service: Service, headers: &HeaderMap, body: Option<Body>) -> Response {
         self.converse(names, service, headers, body).await.unwrap_or_else(plain)
@@ -88,18 +117,13 @@ impl Front {
 
     async fn converse(
         &self,
-        Path((namespace, name)): Names,
+        names: Names,
         service: Service,
         headers: &HeaderMap,
         body: Option<Body>,
     ) -> Result<Response, HttpError> {
-        let session = self.session(headers)?;
-        let id = name.strip_suffix(".git").and_then(|name| RepositoryId::new(&namespace, name));
-        let id = id.ok_or_else(|| not_found(&format!("{namespace}/{name}")))?;
-        // Before anything is read: nobody learns what there is by asking.
-        self.authorize(&session, service, &id)?;
-        let found = self.repos.hosting.find(&id).await.map_err(|error| failed(&id, &error))?;
-        let hosted = found.ok_or_else(|| not_found(&id.to_string()))?;
+        let hosted = self.find(names, service, headers).await?;
+        let id = hosted.id.clone();
         if let (Some(remote), Service::ReceivePack) = (&hosted.remote, service) {
             return Err(HttpError::new(StatusCode::FORBIDDEN, "FORBIDDEN", remote.push_refused(&id)));
         }
@@ -112,14 +136,35 @@ impl Front {
         } else {
             Bytes::new()
         };
-        let pack = hosted.git.serve(self.request(&hosted, service, advertise, protocol));
-        let pack = pack.map_err(|error| failed(&id, &error))?;
-        let after = self.after(service, advertise, id, permit);
+        let push = (service == Service::ReceivePack && !advertise).then(|| self.repos.projector.pushes.begin());
+        let after = self.after(push, id.clone(), permit);
+        let pack = match hosted.git.serve(self.request(&hosted, service, advertise, protocol, push)) {
+            Ok(pack) => pack,
+            Err(error) => {
+                after.await;
+                return Err(failed(&id, &error));
+            }
+        };
         let output = pack::converse(pack, service, body.unwrap_or_default(), encoding, after);
         let output = stream::iter([Ok(prefix)]).chain(pack::as_stream(output));
         let kind = if advertise { "advertisement" } else { "result" };
         let media_type = format!("application/x-{}-{kind}", service.name());
         Ok(([(header::CONTENT_TYPE, media_type)], Body::from_stream(output)).into_response())
+    }
+
+    async fn find(
+        &self,
+        Path((namespace, name)): Names,
+        service: Service,
+        headers: &HeaderMap,
+    ) -> Result<Hosted, HttpError> {
+        let session = self.session(headers)?;
+        let id = name.strip_suffix(".git").and_then(|name| RepositoryId::new(&namespace, name));
+        let id = id.ok_or_else(|| not_found(&format!("{namespace}/{name}")))?;
+        // Before anything is read: nobody learns what there is by asking.
+        self.authorize(&session, service, &id)?;
+        let found = self.repos.hosting.find(&id).await.map_err(|error| failed(&id, &error))?;
+        found.ok_or_else(|| not_found(&id.to_string()))
     }
 
     fn session(&self, headers: &HeaderMap) -> Result<Session, HttpError> {
@@ -144,28 +189,35 @@ impl Front {
         })
     }
 
-    fn request(&self, hosted: &Hosted, service: Service, advertise: bool, protocol: Option<String>) -> PackRequest {
+    fn request(
+        &self,
+        hosted: &Hosted,
+        service: Service,
+        advertise: bool,
+        protocol: Option<String>,
+        push: Option<PushId>,
+    ) -> PackRequest {
         PackRequest {
             service,
             advertise,
             protocol,
             input_bytes_max: PACK_BYTES_MAX,
             settings: vec![self.repos.hooks.setting()],
-            environment: self.repos.hooks.environment(&hosted.id),
+            environment: self.repos.hooks.environment(&hosted.id, push),
         }
     }
 
     /// Whatever became of a push and its pusher: the head is in force.
     fn after(
         &self,
-        service: Service,
-        advertise: bool,
+        push: Option<PushId>,
         id: RepositoryId,
         permit: OwnedSemaphorePermit,
     ) -> impl Future<Output = ()> + Send + 'static {
         let (hosting, projector) = (self.repos.hosting.clone(), self.repos.projector.clone());
         async move {
-            if service == Service::ReceivePack && !advertise {
+            if let Some(push) = push {
+                projector.pushes.end(push);
                 projector.catch_up_or_report(&hosting, &id).await;
             }
             drop(permit);

@@ -17,7 +17,9 @@ mod mark;
 mod note;
 mod pack;
 mod projector;
+mod pushes;
 mod remote;
+mod verify;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,7 +31,7 @@ use tokio::task::JoinHandle;
 use crate::api::{Api, Repositories, Syncing};
 use crate::metrics::Metrics;
 use follow::Follower;
-pub use hook::{Hook, HookAnswer, HookCall, REPOSITORY_VARIABLE, RefUpdate, SOCKET_VARIABLE};
+pub use hook::{Hook, HookAnswer, HookCall, PUSH_VARIABLE, REPOSITORY_VARIABLE, RefUpdate, SOCKET_VARIABLE};
 use hook_server::HookServer;
 use hosting::Hosting;
 pub use hosting::HostingError;
@@ -40,6 +42,7 @@ pub use projector::Projector;
 use remote::Syncer;
 pub use remote::{RemoteOptions, limits as webhook_limits, routes as webhook_routes};
 pub use tidegate_git::{PlainHttp, RemoteLimits};
+pub use verify::{Report, Sort};
 
 #[derive(Clone, Debug)]
 pub struct Options {

@@ -50,6 +50,8 @@ where
             // The connection breaks: the client must not take it for the end.
             let _ = sender.send(Err(error)).await;
         }
+        // The client has all that it waits for.
+        drop(sender);
         after.await;
     });
     receiver

@@ -1,10 +1,12 @@
 //! Makes the store equal to a repository's branch, and tells beforehand
 //! whether that would work. Both go through the same change and the same plan.
 //!
-//! Invariant: one projection of a repository at a time; pushes to different
-//! repositories meet only where the store is written.
+//! Invariant: what is in force changes under the turn alone ([`Api::turn`]).
+//! Git is read before it, so that pushes wait for each other only while they
+//! are admitted, their ref moves and the store is written; what was read is
+//! read again if the projected commit has changed meanwhile.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_git::{GitError, ObjectId, Repository};
@@ -12,12 +14,13 @@ use tidegate_model::ResourceVersion;
 use tidegate_model::manifest::Diagnostic;
 use tidegate_store::{CommitError, StoreError};
 
-use super::change::{self, Difference};
+use super::change::{Before, Work};
 use super::hosting::{Hosted, Hosting, HostingError};
 use super::id::RepositoryId;
 use super::mark::{Mark, Tally};
 use super::note::Noter;
-use crate::api::{Api, Applied, NO_MARKS, ProjectError, Projected, Projection};
+use super::pushes::{Checked, PushId, Pushes};
+use crate::api::{Admitted, Api, Applied, ProjectError, Projected, Turn};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectorError {
@@ -29,6 +32,10 @@ pub enum ProjectorError {
     Store(#[from] StoreError),
     #[error("failed to project the repository")]
     Project(#[from] ProjectError),
+    #[error(
+        "the commit {commit} that is in force is not in the repository, as after an older backup: see `tidegate repo verify {id}`, and let it mend the store with --repair"
+    )]
+    Unknown { id: RepositoryId, commit: ObjectId },
 }
 
 #[derive(Debug)]
@@ -41,61 +48,117 @@ pub enum CaughtUp {
 }
 
 pub struct Projector {
-    api: Api,
-    turns: Mutex<HashMap<RepositoryId, Arc<tokio::sync::Mutex<()>>>>,
+    pub(super) api: Api,
+    pub(super) pushes: Pushes,
     /// Why a repository's head is not in force.
     failures: Mutex<BTreeMap<RepositoryId, String>>,
     /// Told of each repository that may show another state than its object.
     noter: Arc<Noter>,
 }
 
+/// A push of the projected branch, as it is checked.
+pub struct Asked<'a> {
+    pub hosted: &'a Hosted,
+    /// With the objects of the push.
+    pub git: &'a Repository,
+    pub old: Option<ObjectId>,
+    pub new: Option<ObjectId>,
+}
+
 impl Projector {
     pub fn new(api: Api, noter: Arc<Noter>) -> Self {
-        Self { api, turns: Mutex::default(), failures: Mutex::default(), noter }
+        Self { api, pushes: Pushes::default(), failures: Mutex::default(), noter }
     }
 
-    /// What would be wrong with `commit` as the branch's head; empty if it is
-    /// fine. `git` sees the objects of the push.
-    pub async fn check(
+    /// What is wrong with a push; nothing, if it is good. Then the turn is its
+    /// own until it has been projected or its git has ended.
+    pub async fn check(&self, asked: Asked<'_>, push: PushId) -> Result<Vec<String>, ProjectorError> {
+        let before = self.before(&asked.hosted.id)?;
+        let early = self.read(asked.hosted, asked.git, &before, asked.new.as_ref()).await?;
+        let mut work = match early {
+            Ok(work) => work,
+            Err(lines) => return Ok(lines),
+        };
+        let turn = self.api.turn().await;
+        let now = self.before(&asked.hosted.id)?;
+        if now != before {
+            if asked.hosted.git.head(&asked.hosted.branch).await? != asked.old {
+                return Ok(overtaken(asked.hosted));
+            }
+            work = match self.read(asked.hosted, asked.git, &now, asked.new.as_ref()).await? {
+                Ok(work) => work,
+                Err(lines) => return Ok(lines),
+            };
+        }
+        Ok(match self.admit(&turn, asked.hosted, &work)? {
+            Err(lines) => lines,
+            Ok(admitted) => {
+                let repository = asked.hosted.id.clone();
+                self.pushes.hold(push, Checked { turn, repository, commit: asked.new, work, admitted });
+                Vec::new()
+            }
+        })
+    }
+
+    /// The branch has moved to `commit`: puts in force what was admitted for it.
+    pub async fn finish(
         &self,
         hosted: &Hosted,
-        git: &Repository,
+        push: PushId,
         commit: Option<&ObjectId>,
-    ) -> Result<Vec<String>, ProjectorError> {
-        let mark = Mark::read(&self.api.store().view(), &hosted.id)?;
-        let difference = match change::read(git, mark.as_ref(), commit, &hosted.path).await {
-            Ok(Ok(difference)) => difference,
-            Ok(Err(problems)) => return Ok(lines(&problems)),
-            Err(error @ (GitError::TooMuch { .. } | GitError::TooManyPaths { .. })) => {
-                return Ok(vec![error.to_string()]);
+    ) -> Result<CaughtUp, ProjectorError> {
+        let checked = self.pushes.take(push);
+        match checked.filter(|checked| checked.repository == hosted.id && checked.commit.as_ref() == commit) {
+            Some(Checked { turn, work, admitted, .. }) => {
+                let outcome = self.apply(&turn, hosted, &work, Some(admitted)).await;
+                self.tell(hosted, outcome)
             }
-            Err(error) => return Err(error.into()),
-        };
-        let defined_at = |path: &str| difference.defined_at(&self.api.kinds().set, &hosted.rules, path);
-        match self.api.check(&projection(hosted, &difference, commit, &defined_at)) {
-            Ok(problems) => Ok(lines(&problems)),
-            Err(ProjectError::Commit(error @ CommitError::TooLarge { .. })) => Ok(vec![error.to_string()]),
-            Err(error) => Err(error.into()),
+            // Git took too long, and others went on: as after a restart.
+            None => self.catch_up(hosted).await,
         }
     }
 
     /// Projects the branch's head, if it is not in force. Of a repository that
     /// is fetched the head follows what is in force instead.
     pub async fn catch_up(&self, hosted: &Hosted) -> Result<CaughtUp, ProjectorError> {
-        let turn = self.turn(&hosted.id);
-        let _turn = turn.lock().await;
         let outcome = match &hosted.remote {
-            None => self.try_catch_up(hosted).await,
-            Some(_) => self.show(hosted).await,
+            None => self.bring(hosted, None).await,
+            Some(_) => {
+                let turn = self.api.turn().await;
+                self.show(&turn, hosted).await
+            }
         };
+        self.tell(hosted, outcome)
+    }
+
+    /// Puts a commit that was fetched into force, and shows it; or nothing
+    /// changes.
+    pub async fn advance(&self, hosted: &Hosted, commit: &ObjectId) -> Result<CaughtUp, ProjectorError> {
+        let outcome = self.bring(hosted, Some(commit)).await?;
+        let turn = self.api.turn().await;
+        self.show(&turn, hosted).await?;
         self.noter.touch(&hosted.id);
-        let failure = match &outcome {
-            Ok(CaughtUp::Refused(problems)) => Some(problems.first().cloned().unwrap_or_default()),
-            Ok(_) => None,
-            Err(error) => Some(chain(error)),
-        };
-        self.report(&hosted.id, failure);
-        outcome
+        Ok(outcome)
+    }
+
+    /// Whoever clones a fetched repository from here gets what is in force,
+    /// which does not change meanwhile.
+    async fn show(&self, _turn: &Turn, hosted: &Hosted) -> Result<CaughtUp, ProjectorError> {
+        if let Some(mark) = self.before(&hosted.id)?.mark {
+            let head = hosted.git.head(&hosted.branch).await?;
+            // A directory that was lost has it again after the next fetch.
+            let is_there = hosted.git.resolve(mark.commit.as_str()).await?.is_some();
+            if is_there && head.as_ref() != Some(&mark.commit) {
+                let name = format!("refs/heads/{}", hosted.branch);
+                hosted.git.update_ref(&name, head.as_ref(), &mark.commit).await?;
+            }
+        }
+        Ok(CaughtUp::Already(self.api.store().view().version()))
+    }
+
+    /// How much the repository defines.
+    pub fn tally(&self, id: &RepositoryId) -> Result<Option<Tally>, StoreError> {
+        Tally::read(&self.api.store().view(), id)
     }
 
     /// For when nobody waits for the outcome: it goes to health and the log.
@@ -107,71 +170,95 @@ impl Projector {
         }
     }
 
-    /// Puts a commit that was fetched into force, and shows it; or nothing
-    /// changes.
-    pub async fn advance(&self, hosted: &Hosted, commit: &ObjectId) -> Result<CaughtUp, ProjectorError> {
-        let turn = self.turn(&hosted.id);
-        let _turn = turn.lock().await;
-        let outcome = self.bring(hosted, Some(commit.clone())).await?;
-        self.show(hosted).await?;
-        self.noter.touch(&hosted.id);
-        Ok(outcome)
-    }
-
-    /// Whoever clones a fetched repository from here gets what is in force.
-    async fn show(&self, hosted: &Hosted) -> Result<CaughtUp, ProjectorError> {
-        let view = self.api.store().view();
-        if let Some(mark) = Mark::read(&view, &hosted.id)? {
-            let head = hosted.git.head(&hosted.branch).await?;
-            // A directory that was lost has it again after the next fetch.
-            let is_there = hosted.git.resolve(mark.commit.as_str()).await?.is_some();
-            if is_there && head.as_ref() != Some(&mark.commit) {
-                let name = format!("refs/heads/{}", hosted.branch);
-                hosted.git.update_ref(&name, head.as_ref(), &mark.commit).await?;
+    /// Puts `commit` in force, or the branch's head if none is named.
+    async fn bring(&self, hosted: &Hosted, commit: Option<&ObjectId>) -> Result<CaughtUp, ProjectorError> {
+        let before = self.before(&hosted.id)?;
+        let wanted = self.wanted(hosted, commit).await?;
+        if before.mark == target(hosted, wanted.as_ref()) {
+            return Ok(CaughtUp::Already(self.api.store().view().version()));
+        }
+        let early = self.read(hosted, &hosted.git, &before, wanted.as_ref()).await?;
+        let turn = self.api.turn().await;
+        let now = self.before(&hosted.id)?;
+        let read = if now == before {
+            early
+        } else {
+            let wanted = self.wanted(hosted, commit).await?;
+            if now.mark == target(hosted, wanted.as_ref()) {
+                return Ok(CaughtUp::Already(self.api.store().view().version()));
             }
-        }
-        Ok(CaughtUp::Already(view.version()))
-    }
-
-    /// How much the repository defines.
-    pub fn tally(&self, id: &RepositoryId) -> Result<Option<Tally>, StoreError> {
-        Tally::read(&self.api.store().view(), id)
-    }
-
-    async fn try_catch_up(&self, hosted: &Hosted) -> Result<CaughtUp, ProjectorError> {
-        let head = hosted.git.head(&hosted.branch).await?;
-        self.bring(hosted, head).await
-    }
-
-    async fn bring(&self, hosted: &Hosted, head: Option<ObjectId>) -> Result<CaughtUp, ProjectorError> {
-        let view = self.api.store().view();
-        let mark = Mark::read(&view, &hosted.id)?;
-        // What was never counted stays so; counting begins with the first.
-        let tally = if mark.is_none() { Some(Tally::default()) } else { Tally::read(&view, &hosted.id)? };
-        let target = head.clone().map(|commit| Mark { commit, path: hosted.path.clone() });
-        if mark == target {
-            return Ok(CaughtUp::Already(view.version()));
-        }
-        drop(view);
-        let difference = match change::read(&hosted.git, mark.as_ref(), head.as_ref(), &hosted.path).await? {
-            Ok(difference) => difference,
-            Err(problems) => return Ok(CaughtUp::Refused(lines(&problems))),
+            self.read(hosted, &hosted.git, &now, wanted.as_ref()).await?
         };
-        let defined_at = |path: &str| difference.defined_at(&self.api.kinds().set, &hosted.rules, path);
-        let mut projection = projection(hosted, &difference, head.as_ref(), &defined_at);
-        let files = difference.file_counts();
-        let marks = |applied: &Applied| {
-            let tally = tally.map(|tally| tally.after((applied.created, applied.deleted), files).encode());
-            vec![
-                (Mark::name(&hosted.id), target.as_ref().map(Mark::encode)),
-                (Tally::name(&hosted.id), tally.filter(|_| target.is_some())),
-            ]
-        };
-        projection.marks = &marks;
-        Ok(match self.api.project(projection).await? {
+        match read {
+            Ok(work) => self.apply(&turn, hosted, &work, None).await,
+            Err(lines) => Ok(CaughtUp::Refused(lines)),
+        }
+    }
+
+    async fn wanted(&self, hosted: &Hosted, commit: Option<&ObjectId>) -> Result<Option<ObjectId>, GitError> {
+        match commit {
+            Some(commit) => Ok(Some(commit.clone())),
+            None => hosted.git.head(&hosted.branch).await,
+        }
+    }
+
+    pub(super) async fn apply(
+        &self,
+        turn: &Turn,
+        hosted: &Hosted,
+        work: &Work,
+        admitted: Option<Admitted>,
+    ) -> Result<CaughtUp, ProjectorError> {
+        let kinds = self.api.kinds();
+        let projected = work.with_projection(hosted, &kinds.set, async |projection| {
+            self.api.project_in_turn(turn, &projection, admitted).await
+        });
+        Ok(match projected.await? {
             Projected::Applied(applied, warnings) => CaughtUp::Applied(applied, warnings),
             Projected::Rejected(problems) => CaughtUp::Refused(lines(&problems)),
         })
+    }
+
+    pub(super) fn admit(
+        &self,
+        turn: &Turn,
+        hosted: &Hosted,
+        work: &Work,
+    ) -> Result<Result<Admitted, Vec<String>>, ProjectorError> {
+        let kinds = self.api.kinds();
+        match work.projection(hosted, &kinds.set, |projection| self.api.admit(turn, projection)) {
+            Ok(admitted) => Ok(admitted.map_err(|problems| lines(&problems))),
+            Err(ProjectError::Commit(error @ CommitError::TooLarge { .. })) => Ok(Err(vec![error.to_string()])),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// `Err` inside: what is wrong with the files, whatever they say.
+    pub(super) async fn read(
+        &self,
+        hosted: &Hosted,
+        git: &Repository,
+        before: &Before,
+        commit: Option<&ObjectId>,
+    ) -> Result<Result<Work, Vec<String>>, ProjectorError> {
+        match Work::read(git, before, commit, &hosted.path).await {
+            Ok(read) => Ok(read.map_err(|problems| lines(&problems))),
+            Err(error @ (GitError::TooMuch { .. } | GitError::TooManyPaths { .. })) => Ok(Err(vec![error.to_string()])),
+            Err(error) => match &before.mark {
+                Some(mark) if git.resolve(mark.commit.as_str()).await?.is_none() => {
+                    Err(ProjectorError::Unknown { id: hosted.id.clone(), commit: mark.commit.clone() })
+                }
+                _ => Err(error.into()),
+            },
+        }
+    }
+
+    /// What was never counted stays so; counting begins with the first.
+    pub(super) fn before(&self, id: &RepositoryId) -> Result<Before, StoreError> {
+        let view = self.api.store().view();
+        let mark = Mark::read(&view, id)?;
+        let tally = if mark.is_none() { Some(Tally::default()) } else { Tally::read(&view, id)? };
+        Ok(Before { mark, tally })
     }
 
     /// For `/readyz`.
@@ -181,6 +268,21 @@ impl Projector {
             None => Ok(()),
             Some((id, reason)) => Err(format!("{} not in force; {id}: {reason}", failures.len())),
         }
+    }
+
+    pub(super) fn tell(
+        &self,
+        hosted: &Hosted,
+        outcome: Result<CaughtUp, ProjectorError>,
+    ) -> Result<CaughtUp, ProjectorError> {
+        let failure = match &outcome {
+            Ok(CaughtUp::Refused(problems)) => Some(problems.first().cloned().unwrap_or_default()),
+            Ok(_) => None,
+            Err(error) => Some(chain(error)),
+        };
+        self.report(&hosted.id, failure);
+        self.noter.touch(&hosted.id);
+        outcome
     }
 
     fn report(&self, id: &RepositoryId, failure: Option<String>) {
@@ -193,20 +295,21 @@ impl Projector {
             None => drop(failures.remove(id)),
         }
     }
+}
 
-    fn turn(&self, id: &RepositoryId) -> Arc<tokio::sync::Mutex<()>> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner).entry(id.clone()).or_default().clone()
+/// Somebody else's push moved the branch while this one waited. Git itself
+/// refuses it, as it names the value that it expects, unless the branch may be
+/// moved back to that value in the meantime.
+fn overtaken(hosted: &Hosted) -> Vec<String> {
+    if hosted.allow_force {
+        vec![format!("{} has moved meanwhile: fetch, and push again", hosted.branch)]
+    } else {
+        Vec::new()
     }
 }
 
-fn projection<'a>(
-    hosted: &'a Hosted,
-    difference: &'a Difference,
-    commit: Option<&'a ObjectId>,
-    defined_at: crate::api::DefinedAt<'a>,
-) -> Projection<'a> {
-    let commit = commit.map(ObjectId::as_str);
-    Projection { rules: &hosted.rules, change: difference.change(), defined_at, commit, marks: NO_MARKS }
+fn target(hosted: &Hosted, head: Option<&ObjectId>) -> Option<Mark> {
+    head.map(|commit| Mark { commit: commit.clone(), path: hosted.path.clone() })
 }
 
 fn lines(problems: &[Diagnostic]) -> Vec<String> {

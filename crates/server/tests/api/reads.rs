@@ -52,6 +52,7 @@ async fn selections_are_applied_as_graphql_says() {
     assert_eq!(object["spec"], json!({"size": 1}));
     assert_eq!(object["metadata"]["annotations"]["tidegate.dev/source-path"], "a.yaml");
     assert_eq!(object["metadata"]["annotations"]["tidegate.dev/source-commit"], "0123abcd");
+    assert_eq!(object["metadata"]["annotations"]["tidegate.dev/source-author"], "Ada <ada@example.com>");
 }
 
 const PAGE: &str = r#"query($first: Int, $after: String, $labels: String, $fields: String) {

@@ -134,8 +134,14 @@ impl TestServer {
         };
         let defined_at =
             |path: &str| removed.iter().filter(|(of, _)| *of == path).map(|(_, key)| key.clone()).collect();
-        let projection =
-            Projection { rules: &rules, change, defined_at: &defined_at, commit: Some("0123abcd"), marks: NO_MARKS };
+        let projection = Projection {
+            rules: &rules,
+            change,
+            defined_at: &defined_at,
+            commit: Some("0123abcd"),
+            author_of: &|_: &str| Some("Ada <ada@example.com>".into()),
+            marks: NO_MARKS,
+        };
         match self.api.project(projection).await.unwrap() {
             Projected::Applied(..) => Ok(()),
             Projected::Rejected(problems) => {

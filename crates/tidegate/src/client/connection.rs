@@ -79,6 +79,24 @@ impl Client {
         }
     }
 
+    /// The JSON that a path of the server answers a POST with.
+    pub async fn post<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        let url = self.beside_graphql(path)?;
+        let request = self.http.post(url.clone()).header(AUTHORIZATION, bearer(&self.token()?)?);
+        let sent = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = sent.status();
+        let body = read(sent).await.context("the answer broke off")?;
+        if !status.is_success() {
+            let text: String = String::from_utf8_lossy(&body).chars().take(FOREIGN_ANSWER_CHARS_MAX * 4).collect();
+            bail!("{}", text.trim());
+        }
+        serde_json::from_slice(&body).with_context(|| format!("{url} does not answer as Tidegate does"))
+    }
+
+    fn beside_graphql(&self, path: &str) -> Result<Url> {
+        self.graphql.join(path).with_context(|| format!("`{path}` is no path of a server"))
+    }
+
     pub fn token(&self) -> Result<String> {
         self.token.read()
     }

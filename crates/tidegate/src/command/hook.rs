@@ -11,7 +11,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use tidegate_server::repos::{Hook, HookAnswer, HookCall, REPOSITORY_VARIABLE, RefUpdate, SOCKET_VARIABLE};
+use tidegate_server::repos::{
+    Hook, HookAnswer, HookCall, PUSH_VARIABLE, REPOSITORY_VARIABLE, RefUpdate, SOCKET_VARIABLE,
+};
 
 use super::FAILED;
 use crate::cli::HookCommand;
@@ -42,6 +44,7 @@ fn call(hook: Hook) -> Result<HookCall> {
     Ok(HookCall {
         hook,
         repository: variable(REPOSITORY_VARIABLE)?,
+        push: variable(PUSH_VARIABLE)?,
         updates,
         object_directory: env::var("GIT_OBJECT_DIRECTORY").ok(),
         alternates: env::var("GIT_ALTERNATE_OBJECT_DIRECTORIES").ok(),

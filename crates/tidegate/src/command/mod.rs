@@ -7,6 +7,7 @@ mod get;
 mod hook;
 mod kinds;
 mod repo;
+mod repo_verify;
 mod select;
 mod serve;
 mod serve_options;

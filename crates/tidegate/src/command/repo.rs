@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::FAILED;
+use super::{FAILED, repo_verify};
 use crate::cli::{Account, RepoArgs, RepoCommand};
 use crate::client::Client;
 
@@ -21,6 +21,7 @@ pub async fn run(args: &RepoArgs) -> Result<ExitCode> {
     let client = Client::patient(&args.connection, ANSWER_TIME_MAX)?;
     match &args.command {
         RepoCommand::Sync { repository } => sync(&client, repository).await,
+        RepoCommand::Verify { repositories, repair } => repo_verify::run(&client, repositories, *repair).await,
     }
 }
 

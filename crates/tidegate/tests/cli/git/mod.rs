@@ -1,6 +1,9 @@
 //! Real `git` against a real server: what a push does, and what it may not.
 
+mod backup;
+mod origin;
 mod push;
+mod race;
 mod recovery;
 mod refusals;
 mod remote;
