@@ -21,7 +21,7 @@ fn help_is_enough_to_get_going() {
           kinds       List the kinds that the server knows
           whoami      Say who the token is
           token       Create and revoke tokens of service accounts
-          repo        Bring a repository up to date
+          repo        Bring repositories up to date, and compare them with the store
           store       Check, compact, export and import the store of a stopped server
           completion  Print a completion script for a shell
           help        Print this message or the help of the given subcommand(s)
