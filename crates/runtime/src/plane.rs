@@ -78,9 +78,6 @@ pub trait Plane: Source {
         remove: &[String],
     ) -> Result<Option<Item>, ApiError>;
 
-    /// The newest version of the store.
-    async fn head(&self) -> Result<ResourceVersion, ApiError>;
-
     /// Takes, renews or gives back a lease, and says whose it is then.
     async fn lease(&self, request: &LeaseRequest) -> Result<Lease, ApiError>;
 

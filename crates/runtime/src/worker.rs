@@ -11,6 +11,9 @@ use tidegate_model::{CONDITION_MESSAGE_BYTES_MAX, ObjectKey};
 use crate::controller::DynReconciler;
 use crate::{Client, Kind, Next, ReconcileError};
 
+/// Of an error's text: it is saved, listed and shown on the object.
+const ERROR_BYTES_MAX: usize = 2_048;
+
 /// The reason of the `Stalled` condition that the runtime itself sets.
 const QUARANTINED: &str = "Quarantined";
 
@@ -116,7 +119,7 @@ fn judge(result: Result<Next, ReconcileError>, attempts: u32, attempts_max: u32)
         Ok(Next::After(delay)) => return Verdict::Again(delay),
         Err(error) => error,
     };
-    let text = error.chain();
+    let text = clipped(&error.chain(), ERROR_BYTES_MAX).to_owned();
     match error {
         ReconcileError::Terminal(_) => Verdict::Park { error: text },
         ReconcileError::Retryable(_) if attempts + 1 >= attempts_max => {

@@ -8,5 +8,6 @@ pub mod http;
 pub mod identity;
 mod manifests;
 pub mod metrics;
+pub mod plane;
 pub mod repos;
 pub mod server;

@@ -3,6 +3,7 @@
 //! Invariant: no label holds what a client chose, so the number of series is
 //! bounded: routes × status codes, operations × error codes.
 
+mod controllers;
 mod store;
 
 use std::fmt;

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tidegate_runtime::Manager;
 use tidegate_store::{CommitError, OpenError, Store};
 
 use crate::api::{self, Api, FollowError};
@@ -57,6 +58,7 @@ pub struct Server {
     store: Store,
     api: Api,
     metrics: Arc<Metrics>,
+    checks: Arc<Checks>,
     shutdown: Shutdown,
     limits: http::Limits,
     admin_token_path: PathBuf,
@@ -108,11 +110,28 @@ async fn wire(listener: Listener, store: Store, options: Options) -> Result<Serv
     let webhook_routes = repos::webhook_routes(api.clone(), repos.clone());
     let git_routes = repos::routes(repos, identities.clone());
     let front = Front::new(graphql, api.clone(), metrics.clone(), shutdown.clone());
-    let shell = Shell { identities, metrics: metrics.clone(), checks, shutdown: shutdown.clone(), limits: http_limits };
+    let shell = Shell {
+        identities,
+        metrics: metrics.clone(),
+        checks: checks.clone(),
+        shutdown: shutdown.clone(),
+        limits: http_limits,
+    };
     let git_routes = shell.envelope(git_routes, repos::limits(http_limits));
     let webhook_routes = shell.envelope(webhook_routes, repos::webhook_limits(http_limits));
     let router = shell.wrap(graphql::routes(front)).merge(git_routes).merge(webhook_routes);
-    Ok(Server { listener, router, store, api, metrics, shutdown, limits: http_limits, admin_token_path, manifests })
+    Ok(Server {
+        listener,
+        router,
+        store,
+        api,
+        metrics,
+        checks,
+        shutdown,
+        limits: http_limits,
+        admin_token_path,
+        manifests,
+    })
 }
 
 fn start_api(
@@ -147,6 +166,13 @@ impl Server {
 
     pub fn api(&self) -> &Api {
         &self.api
+    }
+
+    /// Shows the manager of this process in `/metrics` and `/readyz`, which is
+    /// red only if it can neither lead nor stand by.
+    pub fn watch_controllers(&self, manager: Manager) {
+        self.metrics.register_controllers(manager.clone());
+        self.checks.register("controllers", move || manager.health());
     }
 
     /// For whoever ends the server: signals, or a test.

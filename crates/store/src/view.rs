@@ -72,6 +72,24 @@ impl View {
         self.0.snapshot.get(Table::Meta, &mark_key(name))
     }
 
+    /// The marks whose names begin with `prefix`, in order, after the name
+    /// `after`.
+    pub fn marks(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+    ) -> impl Iterator<Item = Result<(String, Bytes), StoreError>> + Send + use<> {
+        let start = mark_key(prefix);
+        // The first possible name after `after` has one more byte, a NUL.
+        let from =
+            after.map_or_else(|| start.clone(), |after| [&mark_key(after)[..], &[0]].concat().max(start.clone()));
+        let rows = self.0.snapshot.range(Table::Meta, &from, &row::prefix_end(&start));
+        rows.map(|row| {
+            let (key, value) = row?;
+            Ok((String::from_utf8_lossy(&key[MARK_PREFIX.len()..]).into_owned(), value))
+        })
+    }
+
     pub(crate) fn head(&self) -> &Head {
         &self.0.head
     }

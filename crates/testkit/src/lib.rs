@@ -12,6 +12,7 @@ pub mod git_http;
 pub mod history;
 pub mod memory_engine;
 pub mod objects;
+pub mod plane_contract;
 pub mod sshd;
 pub mod store_contract;
 

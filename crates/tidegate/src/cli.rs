@@ -29,6 +29,8 @@ pub struct Cli {
 pub enum Command {
     /// Run the server: Git repositories, the store, the GraphQL API, the watch
     Serve(ServeArgs),
+    /// Run the controller manager of a server as a process of its own
+    Control(ControlArgs),
     /// Check the manifests of a work tree as a push would be checked
     Check(CheckArgs),
     /// Show objects as a table, YAML or JSON
@@ -43,6 +45,10 @@ pub enum Command {
     Token(TokenArgs),
     /// Bring repositories up to date, and compare them with the store
     Repo(RepoArgs),
+    /// Show what each controller does, and how far behind it is
+    Controllers(ConnectionArgs),
+    /// List and release the objects that controllers have given up on
+    Quarantine(QuarantineArgs),
     /// Check, compact, export and import the store of a stopped server
     Store(StoreArgs),
     /// Print a completion script for a shell
@@ -91,6 +97,9 @@ pub struct ServeArgs {
     /// Folder of manifests (YAML, JSON, Markdown) to admit before serving
     #[arg(long, value_name = "DIR")]
     pub manifests: Option<String>,
+    /// on or off: run the controllers in this process [default: on]
+    #[arg(long, value_name = "ON|OFF")]
+    pub controllers: Option<String>,
     /// Directory of secrets as files, NAMESPACE/NAME/KEY, for remote repositories
     #[arg(long, value_name = "DIR")]
     pub secrets_dir: Option<String>,
@@ -118,6 +127,58 @@ pub struct ServeArgs {
     /// Print the configuration that these flags, the file and the environment amount to, and end
     #[arg(long)]
     pub show_config: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Of several managers of one server, `serve` included, one works and the others stand by. The token is that of
+the service account `system/controller-manager`, or of one with the same role.
+
+Example:
+  tidegate token create --service-account system/controller-manager -o manager.token
+  tidegate control --server https://tidegate.example.com --token-file manager.token")]
+pub struct ControlArgs {
+    /// Who this manager is; no other living one may have the name [default: made up anew at each start]
+    #[arg(long, value_name = "NAME")]
+    pub holder: Option<String>,
+    /// Directory of secrets as files, NAMESPACE/NAME/KEY, for hooks
+    #[arg(long, value_name = "DIR")]
+    pub secrets_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+}
+
+#[derive(Args)]
+pub struct QuarantineArgs {
+    #[command(subcommand)]
+    pub command: QuarantineCommand,
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+}
+
+#[derive(Subcommand)]
+pub enum QuarantineCommand {
+    /// What is in quarantine, and why
+    List {
+        /// Of one controller
+        #[arg(long, value_name = "NAME")]
+        controller: Option<String>,
+    },
+    /// Have a controller try again, now
+    #[command(after_help = "\
+Examples:
+  tidegate quarantine release shop/desk-lamp
+  tidegate quarantine release --all --controller products")]
+    Release {
+        /// Everything that is in quarantine
+        #[arg(long, conflicts_with = "key", required_unless_present = "key")]
+        all: bool,
+        /// Of one controller
+        #[arg(long, value_name = "NAME")]
+        controller: Option<String>,
+        /// The object, as NAMESPACE/NAME, or NAME for cluster scope
+        key: Option<String>,
+    },
 }
 
 #[derive(Args)]

@@ -9,6 +9,7 @@ mod cli_tests;
 mod client;
 mod command;
 mod config;
+mod control;
 mod nearest;
 mod open_files;
 mod output;

@@ -5,6 +5,8 @@
 //!
 //! `SEED=17 cargo test -p tidegate-runtime --test simulation` runs one.
 
+#![allow(clippy::unwrap_used)]
+
 mod world;
 
 use std::collections::BTreeSet;

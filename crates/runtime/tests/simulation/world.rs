@@ -272,10 +272,6 @@ impl Plane for Way {
         Err(ApiError::new(Fault::Invalid, "no finalizers here"))
     }
 
-    async fn head(&self) -> Result<ResourceVersion, ApiError> {
-        Ok(self.world().version)
-    }
-
     async fn lease(&self, request: &LeaseRequest) -> Result<Lease, ApiError> {
         self.there().await?;
         let lease = {

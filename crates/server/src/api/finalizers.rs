@@ -5,6 +5,7 @@ use tidegate_model::{FieldError, FieldErrorReason, Object};
 use tidegate_store::Op;
 
 use super::error::ApiError;
+use super::fence::Fence;
 use super::kind_ref::KindRef;
 use super::status::precondition;
 use super::{Api, Item};
@@ -31,6 +32,17 @@ impl Api {
         kind: &KindRef,
         write: FinalizersWrite,
     ) -> Result<Option<Item>, ApiError> {
+        self.update_finalizers_fenced(session, kind, write, None).await
+    }
+
+    /// Refused if the lease behind `fence` is not in force when it commits.
+    pub async fn update_finalizers_fenced(
+        &self,
+        session: &Session,
+        kind: &KindRef,
+        write: FinalizersWrite,
+        fence: Option<&Fence>,
+    ) -> Result<Option<Item>, ApiError> {
         let key = kind.key(write.namespace.as_deref(), &write.name)?;
         let attributes = Attributes::new(Verb::Patch, &key.resource).subresource(SUBRESOURCE_FINALIZERS);
         self.authorize(session, &attributes.namespace(write.namespace.as_deref()).name(&write.name))?;
@@ -43,12 +55,12 @@ impl Api {
             return Ok(Some(Item::serve(kind, stored)));
         }
         if after.is_empty() && object.deletion_timestamp().is_some() {
-            self.commit_one(&key, expected, Op::Delete).await?;
+            self.commit_one(&key, expected, Op::Delete, fence).await?;
             return Ok(None);
         }
         let mut next = object.clone();
         set_finalizers(&mut next, &after);
-        self.put(kind, &key, expected, &next).await.map(Some)
+        self.put(kind, &key, expected, &next, fence).await.map(Some)
     }
 }
 

@@ -6,9 +6,12 @@
 
 mod account;
 mod bootstrap;
+mod controllers;
+mod fence;
 mod finalizers;
 mod follow;
 mod kinds;
+mod lease;
 mod owned;
 mod project;
 mod read;
@@ -27,13 +30,16 @@ use tidegate_store::{Store, StoredObject};
 use tokio::sync::Semaphore;
 
 use crate::identity::{Attributes, Identities, Session};
-pub use bootstrap::NAMESPACES;
+pub use bootstrap::{CONTROLLER_MANAGER, NAMESPACES};
+pub use controllers::{QuarantinedKey, StateEntry};
 use error::ApiError;
+pub use fence::Fence;
 pub use finalizers::FinalizersWrite;
 use follow::Follower;
 pub use follow::{FollowError, OnKinds};
 use kind_ref::KindRef;
 pub use kinds::{CrdKinds, KindsInForce};
+pub use lease::{LeaseState, LeaseWrite};
 pub use owned::Owned;
 pub use project::{
     Admitted, Applied, AuthorOf, DefinedAt, Effect, Marks, MarksOf, NO_MARKS, ProjectError, Projected, Projection, Turn,

@@ -6,6 +6,7 @@ use tidegate_model::{EncodedObject, FieldError, Object, ObjectKey, ResourceVersi
 use tidegate_store::{CommitError, Expect, Op, StoredObject, Transaction};
 
 use super::error::{ApiError, Code};
+use super::fence::{Fence, lease_lost};
 use super::kind_ref::KindRef;
 use super::{Api, Item, OBJECT_BYTES_MAX};
 use crate::identity::{Attributes, SUBRESOURCE_STATUS, Session, Verb};
@@ -22,10 +23,21 @@ pub struct StatusWrite {
 
 impl Api {
     pub async fn update_status(&self, session: &Session, kind: &KindRef, write: StatusWrite) -> Result<Item, ApiError> {
+        self.update_status_fenced(session, kind, write, None).await
+    }
+
+    /// Refused if the lease behind `fence` is not in force when it commits.
+    pub async fn update_status_fenced(
+        &self,
+        session: &Session,
+        kind: &KindRef,
+        write: StatusWrite,
+        fence: Option<&Fence>,
+    ) -> Result<Item, ApiError> {
         let key = kind.key(write.namespace.as_deref(), &write.name)?;
         let attributes = Attributes::new(Verb::Patch, &key.resource).subresource(SUBRESOURCE_STATUS);
         self.authorize(session, &attributes.namespace(write.namespace.as_deref()).name(&write.name))?;
-        self.write_status(kind, &key, write).await
+        self.write_status_fenced(kind, &key, write, fence).await
     }
 
     /// For callers whose permission has been decided.
@@ -34,6 +46,16 @@ impl Api {
         kind: &KindRef,
         key: &ObjectKey,
         write: StatusWrite,
+    ) -> Result<Item, ApiError> {
+        self.write_status_fenced(kind, key, write, None).await
+    }
+
+    async fn write_status_fenced(
+        &self,
+        kind: &KindRef,
+        key: &ObjectKey,
+        write: StatusWrite,
+        fence: Option<&Fence>,
     ) -> Result<Item, ApiError> {
         if !kind.version().has_status {
             return Err(ApiError::bad_request(format!(
@@ -45,7 +67,7 @@ impl Api {
         let (stored, object) = self.read_expected(key, expected)?;
         match next_status(kind, &object, &write.patch)? {
             None => Ok(Item::serve(kind, stored)),
-            Some(next) => self.put(kind, key, expected, &next).await,
+            Some(next) => self.put(kind, key, expected, &next, fence).await,
         }
     }
 
@@ -69,6 +91,7 @@ impl Api {
         key: &ObjectKey,
         expected: ResourceVersion,
         next: &Object,
+        fence: Option<&Fence>,
     ) -> Result<Item, ApiError> {
         let encoded = EncodedObject::new(next);
         if encoded.len() > OBJECT_BYTES_MAX {
@@ -78,7 +101,7 @@ impl Api {
             );
             return Err(ApiError::new(Code::TooLarge, message).with("limitBytes", OBJECT_BYTES_MAX));
         }
-        let version = self.commit_one(key, expected, Op::Put(encoded.clone())).await?;
+        let version = self.commit_one(key, expected, Op::Put(encoded.clone()), fence).await?;
         let json = kind.serve(encoded.stamp(version).into());
         Ok(Item { key: key.clone(), version, json })
     }
@@ -88,9 +111,12 @@ impl Api {
         key: &ObjectKey,
         expected: ResourceVersion,
         op: Op,
+        fence: Option<&Fence>,
     ) -> Result<ResourceVersion, ApiError> {
-        let transaction = Transaction::one(key.clone(), Expect::Version(expected), op);
+        let mut transaction = Transaction::one(key.clone(), Expect::Version(expected), op);
+        transaction.writes.extend(fence.map(Fence::guard));
         match self.0.store.commit(transaction).await {
+            Err(CommitError::Conflict { index, .. }) if index > 0 => Err(lease_lost()),
             Ok(committed) => Ok(committed.versions.first().copied().flatten().unwrap_or(committed.version)),
             // Somebody was faster between our read and our commit.
             Err(CommitError::Conflict { .. }) => {

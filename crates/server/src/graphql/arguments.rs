@@ -131,6 +131,28 @@ impl Arguments {
         items.into_iter().map(text).collect()
     }
 
+    /// The members of an object within.
+    pub fn object(&mut self, name: &str) -> Result<Option<Self>, ApiError> {
+        match self.0.remove(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Object(members)) => Ok(Some(Self(members))),
+            Some(other) => Err(mistyped(name, "an object", &other)),
+        }
+    }
+
+    pub fn objects(&mut self, name: &str) -> Result<Vec<Self>, ApiError> {
+        let items = match self.0.remove(name) {
+            None | Some(Value::Null) => return Ok(Vec::new()),
+            Some(Value::Array(items)) => items,
+            Some(single) => vec![single],
+        };
+        let members = |item| match item {
+            Value::Object(members) => Ok(Self(members)),
+            other => Err(mistyped(name, "a list of objects", &other)),
+        };
+        items.into_iter().map(members).collect()
+    }
+
     pub fn json(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name)
     }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tidegate_model::kinds::{Kind, Scope};
 
 use super::arguments::{Arguments, Variables};
+use super::controllers;
 use super::encode::{self, Members, NodePlan, Shown, project, write_optional, write_text, write_version};
 use super::explain::explain;
 use super::prepare::{Outcome, Prepared, Request};
@@ -17,7 +18,7 @@ use super::types::{Operation, Root, RootField};
 use super::{Graphql, State};
 use crate::api::error::{ApiError, Code};
 use crate::api::kind_ref::KindRef;
-use crate::api::{Api, FinalizersWrite, Item, ListPage, ListQuery, StatusWrite, SyncOutcome};
+use crate::api::{Api, Fence, FinalizersWrite, Item, ListPage, ListQuery, StatusWrite, SyncOutcome};
 use crate::identity::Session;
 use crate::metrics::{CODE_OK, Metrics};
 
@@ -136,6 +137,9 @@ async fn run(
         (Operation::CreateToken, Some(selection)) => create_token(caller, arguments.input()?, &selection),
         (Operation::SyncRepository, Some(selection)) => sync_repository(caller, arguments, &selection).await,
         (Operation::RevokeToken, _) => revoke_token(caller, arguments.input()?).await,
+        (operation, selection) if controllers::is_one(operation) => {
+            controllers::run(caller, operation, arguments, selection.as_ref()).await
+        }
         (operation, _) => Err(ApiError::bad_request(format!("`{}` is not a {} field", field.name, operation.as_str()))),
     }
 }
@@ -244,6 +248,7 @@ struct WriteTarget {
     namespace: Option<String>,
     name: String,
     resource_version: Option<String>,
+    fence: Option<Fence>,
 }
 
 impl WriteTarget {
@@ -253,6 +258,7 @@ impl WriteTarget {
             namespace: input.text("namespace")?,
             name: input.required_text("name")?,
             resource_version: input.text("resourceVersion")?,
+            fence: controllers::fence(input)?,
         })
     }
 }
@@ -263,10 +269,11 @@ async fn update_status(
     mut input: Arguments,
     selection: Selection,
 ) -> Result<Vec<u8>, ApiError> {
-    let WriteTarget { kind, namespace, name, resource_version } = WriteTarget::take(caller.api, field, &mut input)?;
+    let WriteTarget { kind, namespace, name, resource_version, fence } =
+        WriteTarget::take(caller.api, field, &mut input)?;
     let write = StatusWrite { namespace, name, resource_version, patch: input.json("status").unwrap_or_default() };
     input.finish()?;
-    let item = caller.api.update_status(caller.session, &kind, write).await?;
+    let item = caller.api.update_status_fenced(caller.session, &kind, write, fence.as_ref()).await?;
     Ok(show(&kind, &item, selection))
 }
 
@@ -276,11 +283,12 @@ async fn update_finalizers(
     mut input: Arguments,
     selection: Selection,
 ) -> Result<Vec<u8>, ApiError> {
-    let WriteTarget { kind, namespace, name, resource_version } = WriteTarget::take(caller.api, field, &mut input)?;
+    let WriteTarget { kind, namespace, name, resource_version, fence } =
+        WriteTarget::take(caller.api, field, &mut input)?;
     let (add, remove) = (input.texts("add")?, input.texts("remove")?);
     let write = FinalizersWrite { namespace, name, resource_version, add, remove };
     input.finish()?;
-    let item = caller.api.update_finalizers(caller.session, &kind, write).await?;
+    let item = caller.api.update_finalizers_fenced(caller.session, &kind, write, fence.as_ref()).await?;
     Ok(item.map_or_else(|| b"null".to_vec(), |item| show(&kind, &item, selection)))
 }
 
@@ -335,7 +343,7 @@ fn sync_value(outcome: &SyncOutcome) -> Value {
     value
 }
 
-fn rfc3339(at: chrono::DateTime<chrono::Utc>) -> String {
+pub(super) fn rfc3339(at: chrono::DateTime<chrono::Utc>) -> String {
     at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
 }
 
@@ -370,7 +378,7 @@ fn kind_versions(kind: &Kind) -> impl Iterator<Item = Value> {
     })
 }
 
-fn project_value(selection: &Selection, value: &Value) -> Vec<u8> {
+pub(super) fn project_value(selection: &Selection, value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     encode::project(selection, &value.to_string(), &mut out);
     out

@@ -31,17 +31,30 @@ pub const RESERVED_TYPES: &[&str] = &[
     "UpdateFinalizersInput",
     "CreateTokenInput",
     "RevokeTokenInput",
+    "Controller",
+    "ControllerState",
+    "ControllerStateRow",
+    "ControllerStateChange",
+    "Quarantine",
+    "QuarantinedKey",
+    "LeaseTerm",
+    "FenceInput",
+    "AcquireLeaseInput",
+    "RenewLeaseInput",
+    "ReleaseLeaseInput",
+    "UpdateControllerStateInput",
+    "ReleaseQuarantineInput",
 ];
 
-fn scalar(key: &str, name: &'static str) -> FieldDef {
+pub(super) fn scalar(key: &str, name: &'static str) -> FieldDef {
     FieldDef::new(key, FieldType::Scalar(name))
 }
 
-fn text(key: &str) -> FieldDef {
+pub(super) fn text(key: &str) -> FieldDef {
     scalar(key, "String")
 }
 
-fn object(key: &str, name: &str) -> FieldDef {
+pub(super) fn object(key: &str, name: &str) -> FieldDef {
     FieldDef::new(key, FieldType::Object(name.into()))
 }
 
@@ -56,6 +69,7 @@ pub fn add(types: &mut Types) {
     types.add(kind_column());
     types.add(token());
     types.add(repository_sync());
+    super::controllers::add(types);
     for field in generic_roots() {
         types.add_root(field);
     }

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod bounds;
+mod controllers;
 mod encode;
 mod execute;
 mod explain;

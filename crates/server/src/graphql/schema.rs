@@ -106,11 +106,11 @@ fn subscription(types: &Types) -> Subscription {
     })
 }
 
-fn optional(name: &str, ty: &str) -> InputValue {
+pub(super) fn optional(name: &str, ty: &str) -> InputValue {
     InputValue::new(name, TypeRef::named(ty))
 }
 
-fn required(name: &str, ty: &str) -> InputValue {
+pub(super) fn required(name: &str, ty: &str) -> InputValue {
     InputValue::new(name, TypeRef::named_nn(ty))
 }
 
@@ -148,7 +148,7 @@ fn arguments(field: &RootField) -> Vec<InputValue> {
         Operation::CreateToken => arguments.push(required("input", "CreateTokenInput")),
         Operation::RevokeToken => arguments.push(required("input", "RevokeTokenInput")),
         Operation::SyncRepository => arguments.extend([required("namespace", "String"), required("name", "String")]),
-        Operation::Whoami | Operation::Kinds => {}
+        operation => arguments.extend(super::controllers::arguments(operation)),
     }
     arguments
 }
@@ -168,6 +168,7 @@ fn inputs() -> Vec<InputObject> {
             optional("namespace", "String").description("Needed for namespaced kinds."),
             required("name", "String"),
             required("resourceVersion", "String").description("The precondition: the version that you read."),
+            optional("fence", "FenceInput").description("Refused if this lease is not in force when it commits."),
         ]
     };
     let status = || [required("status", "JSON").description("A JSON merge patch of `status`.")];
@@ -179,7 +180,7 @@ fn inputs() -> Vec<InputObject> {
     };
     let input =
         |name: &str, fields: Vec<InputValue>| fields.into_iter().fold(InputObject::new(name), InputObject::field);
-    vec![
+    let mut inputs = vec![
         input("UpdateStatusInput", key().into_iter().chain(status()).collect()),
         input("UpdateResourceStatusInput", kind().into_iter().chain(key()).chain(status()).collect()),
         input("UpdateFinalizersInput", key().into_iter().chain(finalizers()).collect()),
@@ -196,5 +197,7 @@ fn inputs() -> Vec<InputObject> {
             "RevokeTokenInput",
             vec![required("namespace", "String"), required("serviceAccount", "String"), required("tokenId", "String")],
         ),
-    ]
+    ];
+    inputs.extend(super::controllers::inputs().into_iter().map(|(name, fields)| input(name, fields)));
+    inputs
 }

@@ -89,18 +89,37 @@ pub enum Operation {
     CreateToken,
     RevokeToken,
     SyncRepository,
+    Controllers,
+    Quarantine,
+    ControllerState,
+    AcquireLease,
+    RenewLease,
+    ReleaseLease,
+    UpdateControllerState,
+    ReleaseQuarantine,
 }
 
 impl Operation {
     pub fn root(self) -> Root {
         match self {
-            Self::Get | Self::List | Self::Whoami | Self::Kinds => Root::Query,
+            Self::Get
+            | Self::List
+            | Self::Whoami
+            | Self::Kinds
+            | Self::Controllers
+            | Self::Quarantine
+            | Self::ControllerState => Root::Query,
             Self::Watch => Root::Subscription,
             Self::UpdateStatus
             | Self::UpdateFinalizers
             | Self::CreateToken
             | Self::RevokeToken
-            | Self::SyncRepository => Root::Mutation,
+            | Self::SyncRepository
+            | Self::AcquireLease
+            | Self::RenewLease
+            | Self::ReleaseLease
+            | Self::UpdateControllerState
+            | Self::ReleaseQuarantine => Root::Mutation,
         }
     }
 
@@ -117,6 +136,14 @@ impl Operation {
             Self::CreateToken => "create_token",
             Self::RevokeToken => "revoke_token",
             Self::SyncRepository => "sync_repository",
+            Self::Controllers => "controllers",
+            Self::Quarantine => "quarantine",
+            Self::ControllerState => "controller_state",
+            Self::AcquireLease => "acquire_lease",
+            Self::RenewLease => "renew_lease",
+            Self::ReleaseLease => "release_lease",
+            Self::UpdateControllerState => "update_controller_state",
+            Self::ReleaseQuarantine => "release_quarantine",
         }
     }
 }

@@ -12,7 +12,8 @@ pub enum Verb {
     Get,
     List,
     Watch,
-    /// Status and finalizers, always on a subresource: the rest is Git's.
+    /// Status and finalizers, leases, a controller's own state: the rest is
+    /// Git's.
     Patch,
     /// A token, on `serviceaccounts/token`.
     Create,
@@ -60,6 +61,7 @@ impl fmt::Display for Verb {
 
 pub const SUBRESOURCE_STATUS: &str = "status";
 pub const SUBRESOURCE_FINALIZERS: &str = "finalizers";
+pub const SUBRESOURCE_QUARANTINE: &str = "quarantine";
 pub const SUBRESOURCE_TOKEN: &str = "token";
 
 /// One question to the policy. Owned, because a watch asks it again and again.

@@ -30,7 +30,9 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 pub use accounts::{AccountIndex, AccountState, Accounts};
-pub use attributes::{Attributes, SUBRESOURCE_FINALIZERS, SUBRESOURCE_STATUS, SUBRESOURCE_TOKEN, Verb};
+pub use attributes::{
+    Attributes, SUBRESOURCE_FINALIZERS, SUBRESOURCE_QUARANTINE, SUBRESOURCE_STATUS, SUBRESOURCE_TOKEN, Verb,
+};
 pub use clock::Clock;
 pub use error::{AuthError, IssueError, SetupError};
 pub use identities::Identities;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod authorization;
+mod controllers;
 mod definitions;
 mod finalizers;
 mod limits;

@@ -8,10 +8,14 @@ pub mod kinds;
 pub mod list;
 #[cfg(test)]
 mod list_tests;
+mod plane;
+#[cfg(test)]
+mod plane_tests;
 mod refusal;
 mod tls;
 mod token;
 pub mod watch;
 
 pub use connection::Client;
+pub use plane::RemotePlane;
 pub use refusal::Refusal;

@@ -45,7 +45,7 @@ impl Refusal {
         }
     }
 
-    fn code_text(&self) -> &str {
+    pub fn code_text(&self) -> &str {
         self.extensions.get("code").and_then(Value::as_str).unwrap_or_default()
     }
 

@@ -3,6 +3,8 @@
 mod check;
 mod check_state;
 mod completion;
+mod control;
+mod controllers;
 mod get;
 mod hook;
 mod kinds;
@@ -55,6 +57,7 @@ pub fn run(cli: Cli) -> ExitCode {
 fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
         Command::Serve(args) => return serve::run(&args),
+        Command::Control(args) => return control::run(&args),
         Command::Check(args) => return check::run(&args),
         Command::Get(args) => client(get::run(args))?,
         Command::Watch(args) => client(watch::run(args))?,
@@ -62,6 +65,8 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Whoami(args) => client(whoami::run(&args))?,
         Command::Token(args) => client(token::run(&args))?,
         Command::Repo(args) => return client(repo::run(&args)),
+        Command::Controllers(args) => client(controllers::list(&args))?,
+        Command::Quarantine(args) => client(controllers::quarantine(&args))?,
         Command::Store(args) => store::run(&args)?,
         Command::Completion { shell } => completion::run(shell)?,
         Command::Hook { hook } => return hook::run(hook),

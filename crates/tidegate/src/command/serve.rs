@@ -4,17 +4,22 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tidegate_server::http::{Outcome, Shutdown};
+use tidegate_server::plane::LocalPlane;
 use tidegate_server::server::{self, Server};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use super::UsageError;
 use super::serve_options::options;
 use crate::cli::ServeArgs;
-use crate::config::{self, Config, Sources};
+use crate::config::{self, Config, Sources, Switch};
+use crate::control::{self, Needs};
 use crate::open_files;
 use crate::output::Table;
 use crate::telemetry::{self, Reader};
@@ -63,6 +68,7 @@ fn flags(args: &ServeArgs) -> Vec<(&'static str, String)> {
         ("tls.key", args.tls_key.clone()),
         ("allow_plaintext", switch(args.allow_plaintext)),
         ("manifests", args.manifests.clone()),
+        ("controllers", args.controllers.clone()),
         ("secrets.dir", args.secrets_dir.clone()),
         ("window.age", args.window_age.clone()),
         ("window.events", args.window_events.clone()),
@@ -77,6 +83,7 @@ fn flags(args: &ServeArgs) -> Vec<(&'static str, String)> {
 async fn serve(config: Config, reader: Reader) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let data_dir = config.data_dir.clone();
+    let (controllers, secrets_dir) = (config.controllers, config.secrets.dir.clone());
     let program = std::env::current_exe().context("failed to find this program, which git's hooks call")?;
     let options = options(config, program, std::env::var_os("PATH").unwrap_or_default());
     let started = tokio::select! {
@@ -84,13 +91,50 @@ async fn serve(config: Config, reader: Reader) -> Result<ExitCode> {
         signal = signals.next() => return Ok(signal.exit_code()),
     };
     let server = started?;
+    let mut manager = match controllers {
+        Switch::On => Some(Controllers::start(&server, secrets_dir)?),
+        Switch::Off => None,
+    };
     announce(&server, &data_dir, reader);
     let shutdown = server.shutdown();
     let mut running = pin!(server.run());
     loop {
         tokio::select! {
             outcome = &mut running => return Ok(ended(outcome)),
-            signal = signals.next() => on_signal(signal, &shutdown),
+            signal = signals.next() => {
+                // First, while the store still takes what they save.
+                if let Some(manager) = manager.take().filter(|_| !shutdown.is_draining()) {
+                    tokio::select! {
+                        () = manager.stop() => {}
+                        second = signals.next() => std::process::exit(second.code.into()),
+                    }
+                }
+                on_signal(signal, &shutdown);
+            }
+        }
+    }
+}
+
+/// The controller manager in this process.
+struct Controllers {
+    task: JoinHandle<()>,
+    stop: watch::Sender<bool>,
+}
+
+impl Controllers {
+    fn start(server: &Server, secrets_dir: Option<PathBuf>) -> Result<Self> {
+        let plane = LocalPlane::new(server.api().clone());
+        // The store has one server at a time: whoever was it before is gone.
+        let manager = control::manager(Needs { plane: Arc::new(plane), holder: "serve".into(), secrets_dir })?;
+        server.watch_controllers(manager.clone());
+        let (stop, stopped) = watch::channel(false);
+        Ok(Self { task: tokio::spawn(async move { manager.run(stopped).await }), stop })
+    }
+
+    async fn stop(self) {
+        self.stop.send_replace(true);
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "the controller manager failed");
         }
     }
 }
@@ -144,31 +188,31 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// The signals that end a server.
-struct Signals {
+pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 #[derive(Clone, Copy)]
-struct Ending {
-    name: &'static str,
+pub(super) struct Ending {
+    pub name: &'static str,
     /// 128 + the signal's number, as shells have it.
     code: u8,
 }
 
 impl Ending {
-    fn exit_code(self) -> ExitCode {
+    pub fn exit_code(self) -> ExitCode {
         ExitCode::from(self.code)
     }
 }
 
 impl Signals {
-    fn listen() -> Result<Self> {
+    pub fn listen() -> Result<Self> {
         let listen = |kind| signal(kind).context("failed to listen for signals");
         Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
 
-    async fn next(&mut self) -> Ending {
+    pub async fn next(&mut self) -> Ending {
         tokio::select! {
             _ = self.terminate.recv() => Ending { name: "SIGTERM", code: 143 },
             _ = self.interrupt.recv() => Ending { name: "SIGINT", code: 130 },

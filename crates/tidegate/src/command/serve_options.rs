@@ -19,6 +19,8 @@ pub fn options(config: Config, hook_program: PathBuf, search_path: OsString) -> 
         tls,
         allow_plaintext,
         manifests,
+        // `serve` looks at it itself.
+        controllers: _,
         drain_time,
         window,
         list,

@@ -8,7 +8,7 @@ use tidegate_server::http::Limits as HttpLimits;
 use tidegate_server::repos::RemoteLimits;
 use tidegate_store::{Options, WindowLimits};
 
-use super::{Bytes, Config, Graphql, Http, List, Log, LogFormat, Remote, Secrets, Store, Tls, Watch, Window};
+use super::{Bytes, Config, Graphql, Http, List, Log, LogFormat, Remote, Secrets, Store, Switch, Tls, Watch, Window};
 
 /// Also where the client commands look for the admin token.
 pub const DATA_DIR: &str = "./tidegate-data";
@@ -25,6 +25,7 @@ impl Default for Config {
             tls: Tls { cert: None, key: None },
             allow_plaintext: false,
             manifests: None,
+            controllers: Switch::On,
             drain_time: http.drain_time,
             window: window(store.window),
             list: list(&store, &limits),

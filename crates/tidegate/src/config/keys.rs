@@ -69,6 +69,12 @@ pub const KEYS: &[Key] = &[
         "Folder of manifests (YAML, JSON, Markdown) to admit before serving."
     ),
     key!(
+        "controllers" = controllers,
+        Some("--controllers"),
+        ANY,
+        "`on` or `off`: run the controllers in this process. `tidegate control` runs them elsewhere."
+    ),
+    key!(
         "drain_time" = drain_time,
         Some("--drain-time"),
         1..=HOUR,

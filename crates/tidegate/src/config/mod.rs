@@ -23,7 +23,7 @@ use std::time::Duration;
 
 pub use defaults::{DATA_DIR, LOG_FILTER};
 pub use layers::{Sources, load};
-pub use setting::{Bytes, LogFormat};
+pub use setting::{Bytes, LogFormat, Switch};
 
 /// The flags that keys have of their own.
 #[cfg(test)]
@@ -43,6 +43,7 @@ pub struct Config {
     pub tls: Tls,
     pub allow_plaintext: bool,
     pub manifests: Option<PathBuf>,
+    pub controllers: Switch,
     pub drain_time: Duration,
     pub window: Window,
     pub list: List,

@@ -45,6 +45,30 @@ pub enum LogFormat {
     Json,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Switch {
+    On,
+    Off,
+}
+
+impl Setting for Switch {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "on" => Ok(Self::On),
+            "off" => Ok(Self::Off),
+            _ => Err(format!("`{text}` is neither `on` nor `off`")),
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Self::On => "on",
+            Self::Off => "off",
+        }
+        .into()
+    }
+}
+
 impl Setting for PathBuf {
     fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() { Err("it is empty: name a path".into()) } else { Ok(text.into()) }

@@ -12,6 +12,7 @@ mod sarif;
 mod table;
 mod watch_printer;
 
+pub use age::age;
 pub use columns::Namespaces;
 pub use printer::Printer;
 pub use report::Report;

@@ -5,6 +5,7 @@
 
 mod check;
 mod client;
+mod controllers;
 mod git;
 mod help;
 mod process;

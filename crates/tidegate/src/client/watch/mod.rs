@@ -13,9 +13,8 @@ mod socket;
 use anyhow::{Result, anyhow};
 use serde_json::{Map, Value};
 
-#[cfg(test)]
-pub use follower::EventType;
-pub use follower::{Event, From};
+pub use follower::{Event, EventType, From};
+pub use socket::{End, Socket};
 
 use super::kinds::KindInfo;
 use super::list::Selection;
@@ -23,7 +22,6 @@ use super::refusal::Refusal;
 use super::{Client, list};
 use backoff::Backoff;
 use follower::{Follower, Next, Start};
-use socket::{End, Socket};
 
 /// What the caller says to an event.
 pub enum Flow {

@@ -48,8 +48,12 @@ pub struct Hosted {
 
 impl Hosted {
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    pub fn start_with(flags: &[&str]) -> Self {
         let site = Site::new();
-        let server = site.serve();
+        let server = site.serve_with(flags);
         let tree = Tree::clone(&site, CONTROL, "control");
         Self { site, server, tree }
     }

@@ -1,0 +1,211 @@
+//! The durable state of controllers: small rows beside the objects, without
+//! versions and events, and what operators see and do of it.
+//!
+//! A row `known/a b` of the controller `x` is the mark `controller/known/x/a b`:
+//! by family first, so that what is asked of all controllers at once is
+//! together.
+
+use bytes::Bytes;
+use serde_json::Value;
+use tidegate_model::{GroupResource, ResourceVersion};
+use tidegate_runtime::{ControllerReport, rows};
+use tidegate_store::{CommitError, Transaction};
+
+use super::Api;
+use super::error::{ApiError, Code};
+use super::fence::{Fence, lease_lost};
+use crate::identity::{Attributes, SUBRESOURCE_QUARANTINE, Session, Verb};
+
+/// Of one answer: about 100 bytes a row.
+const ROWS_MAX: usize = 5_000;
+const ROW_NAME_BYTES_MAX: usize = 1_024;
+/// A report, or an error's text with its key.
+const ROW_VALUE_BYTES_MAX: usize = 64 << 10;
+/// Of one list of quarantined keys.
+const QUARANTINED_MAX: usize = 10_000;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StateEntry {
+    pub name: String,
+    pub value: Bytes,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct QuarantinedKey {
+    pub controller: String,
+    /// `None` for cluster scope.
+    pub namespace: Option<String>,
+    pub name: String,
+    pub row: rows::Unfinished,
+}
+
+impl Api {
+    /// Rows in order, after the name `after`; none if there are no more.
+    pub fn controller_state(
+        &self,
+        session: &Session,
+        controller: &str,
+        prefix: &str,
+        after: Option<&str>,
+    ) -> Result<Vec<StateEntry>, ApiError> {
+        self.authorize(session, &attributes(Verb::Get).name(controller))?;
+        check_controller(controller)?;
+        let mark_prefix = mark(controller, prefix);
+        let after = after.map(|after| mark(controller, after));
+        let (family, _) = split(prefix);
+        let strip = mark(controller, &format!("{family}/"));
+        let rows = self.0.store.view().marks(&mark_prefix, after.as_deref()).take(ROWS_MAX);
+        rows.map(|row| {
+            let (name, value) = row?;
+            let rest = name.strip_prefix(&strip).unwrap_or_default();
+            let name = if rest.is_empty() { family.to_owned() } else { format!("{family}/{rest}") };
+            Ok(StateEntry { name, value })
+        })
+        .collect()
+    }
+
+    /// All of it or none, durable when it returns; `None` removes a row.
+    pub async fn update_controller_state(
+        &self,
+        session: &Session,
+        controller: &str,
+        fence: Option<&Fence>,
+        changes: Vec<(String, Option<Bytes>)>,
+    ) -> Result<(), ApiError> {
+        self.authorize(session, &attributes(Verb::Patch).name(controller))?;
+        check_controller(controller)?;
+        changes.iter().try_for_each(check_row)?;
+        let marks = changes.into_iter().map(|(name, value)| (mark(controller, &name), value)).collect();
+        let writes = fence.map(Fence::guard).into_iter().collect();
+        match self.0.store.commit(Transaction { writes, marks }).await {
+            Ok(_) => Ok(()),
+            Err(CommitError::Conflict { .. }) => Err(lease_lost()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What each controller last said of itself, and how many versions its
+    /// checkpoint is behind the store.
+    pub fn controllers(&self, session: &Session) -> Result<Vec<(ControllerReport, Option<u64>)>, ApiError> {
+        self.authorize(session, &attributes(Verb::List))?;
+        let view = self.0.store.view();
+        let mut reports = Vec::new();
+        for row in view.marks(&format!("{ROOT}report/"), None) {
+            let (name, value) = row?;
+            match serde_json::from_slice::<ControllerReport>(&value) {
+                Ok(report) => {
+                    let behind = behind(&report, view.version());
+                    reports.push((report, behind));
+                }
+                Err(error) => tracing::warn!(%name, %error, "a controller's report cannot be read"),
+            }
+        }
+        Ok(reports)
+    }
+
+    pub fn quarantine(&self, session: &Session, controller: Option<&str>) -> Result<Vec<QuarantinedKey>, ApiError> {
+        let wanted = attributes(Verb::Get).subresource(SUBRESOURCE_QUARANTINE);
+        self.authorize(session, &controller.map_or(wanted.clone(), |controller| wanted.name(controller)))?;
+        let prefix = format!("{ROOT}unfinished/");
+        let within = controller.map_or(prefix.clone(), |controller| format!("{prefix}{controller}/"));
+        let mut found = Vec::new();
+        for row in self.0.store.view().marks(&within, None) {
+            let (name, value) = row?;
+            let parsed = name.strip_prefix(&prefix).and_then(|rest| rest.split_once('/'));
+            let Some((controller, (namespace, name))) =
+                parsed.and_then(|(controller, key)| Some((controller, key.split_once(' ')?)))
+            else {
+                continue;
+            };
+            let Ok(row) = serde_json::from_slice::<rows::Unfinished>(&value) else { continue };
+            if row.is_quarantined() {
+                let namespace = Some(namespace).filter(|namespace| !namespace.is_empty()).map(Into::into);
+                found.push(QuarantinedKey { controller: controller.into(), namespace, name: name.into(), row });
+            }
+            if found.len() >= QUARANTINED_MAX {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Asks the controller to run a quarantined key again, or all of them; it
+    /// does so within its save interval. How many there are.
+    pub async fn release_quarantine(
+        &self,
+        session: &Session,
+        controller: &str,
+        key: Option<(Option<&str>, &str)>,
+    ) -> Result<u64, ApiError> {
+        let wanted = attributes(Verb::Patch).subresource(SUBRESOURCE_QUARANTINE).name(controller);
+        self.authorize(session, &wanted)?;
+        check_controller(controller)?;
+        let is_wanted = |held: &&QuarantinedKey| {
+            key.is_none_or(|(namespace, name)| held.namespace.as_deref() == namespace && held.name == name)
+        };
+        let held = self.quarantine(&Session::admin(), Some(controller))?;
+        let count = held.iter().filter(is_wanted).count() as u64;
+        if count == 0 {
+            let what = key.map_or("nothing".to_owned(), |(_, name)| format!("no `{name}`"));
+            let message =
+                format!("{what} is in the quarantine of `{controller}`: `tidegate quarantine list` shows what is");
+            return Err(ApiError::new(Code::NotFound, message));
+        }
+        let row = match key {
+            Some((namespace, name)) => format!("{}{} {name}", rows::RELEASE, namespace.unwrap_or_default()),
+            None => format!("{}{}", rows::RELEASE, rows::RELEASE_ALL),
+        };
+        check_row(&(row.clone(), None))?;
+        let marks = vec![(mark(controller, &row), Some(Bytes::new()))];
+        self.0.store.commit(Transaction { writes: Vec::new(), marks }).await?;
+        Ok(count)
+    }
+}
+
+const ROOT: &str = "controller/";
+
+fn split(row: &str) -> (&str, &str) {
+    row.split_once('/').unwrap_or((row, ""))
+}
+
+fn mark(controller: &str, row: &str) -> String {
+    let (family, rest) = split(row);
+    format!("{ROOT}{family}/{controller}/{rest}")
+}
+
+fn attributes(verb: Verb) -> Attributes {
+    Attributes::new(verb, &GroupResource::new("tidegate.dev", "controllerstates"))
+}
+
+fn behind(report: &ControllerReport, newest: ResourceVersion) -> Option<u64> {
+    let checkpoint: ResourceVersion = report.checkpoint.as_deref()?.parse().ok()?;
+    Some(newest.raw().saturating_sub(checkpoint.raw()))
+}
+
+fn check_controller(name: &str) -> Result<(), ApiError> {
+    let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+    if name.is_empty() || name.len() > 63 || !name.bytes().all(is_fine) {
+        let message = "`controller` is not a controller's name: letters, digits, `-` and `.`, 63 at most";
+        return Err(ApiError::bad_request(message));
+    }
+    Ok(())
+}
+
+fn check_row((name, value): &(String, Option<Bytes>)) -> Result<(), ApiError> {
+    let (family, _) = split(name);
+    let families = ["checkpoint", "report", "known", "unfinished", "release"];
+    if !families.contains(&family) || name.len() > ROW_NAME_BYTES_MAX || name.contains(char::is_control) {
+        return Err(ApiError::bad_request(format!(
+            "`{}` is not a row of a controller's state: it begins with one of {}, and has at most {ROW_NAME_BYTES_MAX} bytes",
+            Value::from(name.chars().take(64).collect::<String>()),
+            families.join(", ")
+        )));
+    }
+    match value {
+        Some(value) if value.len() > ROW_VALUE_BYTES_MAX => {
+            let message = format!("a row has {} bytes: the limit is {ROW_VALUE_BYTES_MAX}", value.len());
+            Err(ApiError::new(Code::TooLarge, message).with("limitBytes", ROW_VALUE_BYTES_MAX))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,92 @@
+//! The controller manager as a process: killed, frozen, taken over from.
+
+use std::time::Instant;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::git::{Hosted, Tree};
+use super::process::{PATIENCE, Running, Site};
+
+const ROUNDS: usize = 4;
+
+fn product(name: &str, title: &str) -> String {
+    format!(
+        "apiVersion: catalog.gitstore.dev/v1beta1\nkind: Product\nmetadata: {{name: {name}, namespace: default}}\nspec: {{title: {title}}}\n"
+    )
+}
+
+fn control(site: &Site, holder: &str) -> Running {
+    let mut command = site.client("control --holder");
+    Running::start(command.arg(holder))
+}
+
+fn push(tree: &Tree, round: usize) {
+    for name in ["stool", "table", "sofa"] {
+        tree.write(&format!("{name}.yaml"), &product(name, &format!("{name} {round}")));
+    }
+    tree.write(&format!("new-{round}.yaml"), &product(&format!("new-{round}"), "New"));
+    tree.commit();
+}
+
+/// Until every product's status speaks of its last generation.
+fn settled(site: &Site) {
+    let started = Instant::now();
+    loop {
+        let listed: Value = serde_json::from_str(&site.say("get products -A -o json").good()).unwrap();
+        let items = listed["items"].as_array().unwrap();
+        let is_current = |item: &Value| item["status"]["observedGeneration"] == item["metadata"]["generation"];
+        if !items.is_empty() && items.iter().all(is_current) {
+            return;
+        }
+        assert!(started.elapsed() < PATIENCE, "not settled: {listed:#}");
+    }
+}
+
+#[test]
+fn statuses_follow_whoever_is_killed() {
+    let Hosted { site, mut server, tree } = Hosted::start_with(&["--controllers=off"]);
+    let mut manager = control(&site, "only");
+    for round in 0..ROUNDS {
+        push(&tree, round);
+        while tree.push(&["-q"]).code != Some(0) {}
+        manager.signal(Signal::KILL);
+        manager.wait();
+        if round % 2 == 1 {
+            server.signal(Signal::KILL);
+            server.wait();
+            server = site.serve_with(&["--controllers=off"]);
+        }
+        manager = control(&site, "only");
+    }
+    settled(&site);
+    let shown = site.say("controllers").good();
+    assert!(shown.lines().any(|line| line.contains("Product") && line.contains("only")), "{shown}");
+    drop((manager, server));
+}
+
+#[test]
+fn a_frozen_leader_is_replaced_and_writes_nothing_when_it_wakes() {
+    let Hosted { site, server, tree } = Hosted::start_with(&["--controllers=off"]);
+    let mut first = control(&site, "first");
+    first.err.until("\"leading\"");
+    let mut second = control(&site, "second");
+    push(&tree, 0);
+    tree.pushed();
+    settled(&site);
+    first.signal(Signal::STOP);
+    push(&tree, 1);
+    tree.pushed();
+    second.err.until("\"leading\"");
+    settled(&site);
+    first.signal(Signal::CONT);
+    first.err.until("the term has ended");
+    push(&tree, 2);
+    tree.pushed();
+    settled(&site);
+    // One that stops in good order gives the lease back at once.
+    second.signal(Signal::TERM);
+    assert!(second.wait().success());
+    first.err.until("\"leading\"");
+    drop(server);
+}
