@@ -98,9 +98,9 @@ async fn what_is_too_much_to_keep_is_read_again() {
             cluster.insert(crate::rig::key(&name), crate::rig::state(&name, "later"));
         }
     }
-    let tickets = (0..60).map(|at| branch.submit(&id(), change(&format!("n{at}"), "alice", "1")));
-    let last = tickets.last().unwrap();
-    pushed(&branch, last).await;
+    let submit = |at| branch.submit(&id(), change(&format!("n{at}"), "alice", "1"));
+    let tickets: Vec<_> = (0..60).map(submit).collect();
+    pushed(&branch, tickets[59]).await;
     let files = rig.files();
     // Ten are gone by the time that they are read.
     assert_eq!(files.len(), 50, "{:?}", files.keys());

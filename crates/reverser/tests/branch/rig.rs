@@ -166,8 +166,9 @@ pub fn change(name: &str, author: &str, value: &str) -> Change {
 }
 
 pub fn submit(branch: &Branch, changes: &[(&str, &str, &str)]) -> Ticket {
-    let tickets = changes.iter().map(|(name, author, value)| branch.submit(&id(), change(name, author, value)));
-    tickets.last().unwrap()
+    let submit = |(name, author, value): &(&str, &str, &str)| branch.submit(&id(), change(name, author, value));
+    let tickets: Vec<_> = changes.iter().map(submit).collect();
+    *tickets.last().unwrap()
 }
 
 pub fn seed(branch: &Branch, objects: &[(&str, &str)]) -> Ticket {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use age::secrecy::ExposeSecret;
+use tidegate_assets::{Places, Program};
 use tidegate_model::mirror::ResourceKey;
+use tidegate_model::yaml;
 use tidegate_reverser::branch::{Branch, Scope, SkipReason, Ticket};
 use tidegate_reverser::change::{Listed, State};
 use tidegate_reverser::secrets::{SecretPolicy, Sops};
@@ -50,4 +53,28 @@ async fn an_encrypted_secret_is_committed_once() {
     assert_eq!(rig.log().len(), 1, "a new process recognizes the version");
     pushed(&branch, seed(&branch, &SECRET.replace("aHVu", "aHVx"), "3")).await;
     assert_eq!(rig.log().len(), 2);
+}
+
+/// The judge is the `sops` program, with the recipient's key.
+#[tokio::test]
+async fn the_sops_program_decrypts_the_file() {
+    let (rig, identity) = (Rig::new(), age::x25519::Identity::generate());
+    let recipients = [identity.to_public().to_string(), age::x25519::Identity::generate().to_public().to_string()];
+    let policy = SecretPolicy::Encrypt(Arc::new(Sops::new(&recipients).unwrap()));
+    let branch = rig.branch_with(rig.limits(), destination(policy));
+    let secret = SECRET.replace(
+        "type: Opaque",
+        "  empty: \"\"\n  long: bGluZQo=\nimmutable: true\nmetadata2:\n  number: 5\n  flag: false\ntype: Opaque",
+    );
+    pushed(&branch, seed(&branch, &secret, "1")).await;
+    let dir = rig.home.path();
+    std::fs::write(dir.join("s.yaml"), &rig.files()["live/v1/secrets/default/s.yaml"]).unwrap();
+    std::fs::write(dir.join("key.txt"), identity.to_string().expose_secret()).unwrap();
+    let sops = Places::from_env().and_then(|places| places.find(Program::Sops)).unwrap_or_else(|why| panic!("{why}"));
+    let mut command = std::process::Command::new(sops);
+    command.args(["decrypt", "s.yaml"]).current_dir(dir).env_clear().env("SOPS_AGE_KEY_FILE", dir.join("key.txt"));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let decrypted = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(yaml::parse(&decrypted), yaml::parse(&secret), "{decrypted}");
 }
