@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Kind, KindVersion, metadata};
+use crate::schema::object_meta;
 use crate::schema::path::Errors;
 use crate::{FieldError, FieldErrorReason, Object};
 
@@ -12,7 +13,7 @@ impl Kind {
     /// rules about transitions. Admitting twice changes nothing.
     pub fn admit(&self, version: &KindVersion, object: &mut Object, old: Option<&Object>) -> Vec<FieldError> {
         let mut errors = Errors::default();
-        metadata::prune(object.metadata_mut());
+        object_meta::prune(object.metadata_mut());
         metadata::check(self, object, &mut errors);
         let mut value = Value::Object(std::mem::take(object.root_mut()));
         version.schema.prune(&mut value);

@@ -38,9 +38,7 @@ impl Filler {
     }
 
     fn fill_fields(&mut self, object: &ObjectNode, fields: &mut Map<String, Value>) -> Result<(), DefaultsTooLarge> {
-        fields.retain(|name, value| {
-            !value.is_null() || object.properties.get(name.as_str()).is_none_or(|node| node.nullable)
-        });
+        fields.retain(|name, value| !value.is_null() || allows_null(object, name));
         for (name, node) in &object.properties {
             if let Some(value) = fields.get_mut(&**name) {
                 self.fill(node, value)?;
@@ -61,6 +59,14 @@ impl Filler {
     fn spend(&mut self, bytes: usize) -> Result<(), DefaultsTooLarge> {
         self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(DefaultsTooLarge)?;
         Ok(())
+    }
+}
+
+/// Of what is not specified nothing is known.
+fn allows_null(object: &ObjectNode, name: &str) -> bool {
+    match (object.properties.get(name), &object.additional) {
+        (Some(node), _) | (None, Additional::Of(node)) => node.nullable,
+        (None, Additional::Any | Additional::Unspecified) => true,
     }
 }
 

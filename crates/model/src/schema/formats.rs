@@ -32,7 +32,8 @@ const FORMATS: &[(&str, Test)] = &[
     ("date-time", Test::Text(text::is_date_time)),
     ("datetime", Test::Text(text::is_date_time)),
     ("duration", Test::Text(text::is_duration)),
-    ("email", Test::Text(text::is_email)),
+    ("email", Test::Text(super::format_mail::is_email)),
+    ("float", Test::Number(is_float32)),
     ("hexcolor", Test::Text(text::is_hex_color)),
     ("hostname", Test::Text(text::is_hostname)),
     ("int32", Test::Number(is_int32)),
@@ -47,7 +48,7 @@ const FORMATS: &[(&str, Test)] = &[
     ("mac", Test::Text(text::is_mac)),
     ("rgbcolor", Test::Text(text::is_rgb_color)),
     ("ssn", Test::Text(text::is_ssn)),
-    ("uri", Test::Text(text::is_uri)),
+    ("uri", Test::Text(super::format_uri::is_uri)),
     ("uuid", Test::Text(|t| text::is_uuid(t, None))),
     ("uuid3", Test::Text(|t| text::is_uuid(t, Some(b'3')))),
     ("uuid4", Test::Text(|t| text::is_uuid(t, Some(b'4')))),
@@ -81,12 +82,31 @@ fn is_int64(number: &Number) -> bool {
     whole(number).is_some()
 }
 
-/// The integer that `number` is; `1.0` is one, as it is to Kubernetes.
+/// Its range, not its precision.
+fn is_float32(number: &Number) -> bool {
+    number.as_f64().is_some_and(|float| float.abs() <= f64::from(f32::MAX))
+}
+
+/// The integer that `number` is; `1.0` is one, as it is to Kubernetes, up to
+/// where every integer has a float of its own.
 pub(super) fn whole(number: &Number) -> Option<i64> {
     number.as_i64().or_else(|| {
-        let float = number.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 9.2e18)?;
-        (!number.is_u64()).then_some(float as i64)
+        let float = number.as_f64().filter(|float| number.is_f64() && is_whole(*float))?;
+        Some(float as i64)
     })
+}
+
+/// Beyond 2^53 - 1 a float stands for several integers.
+fn is_whole(float: f64) -> bool {
+    const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
+    float.fract() == 0.0 && float.abs() <= WHOLE_MAX
+}
+
+/// What a division leaves may be the float's own error: `0.3 / 0.1` is three.
+/// The error grows with the number, but a half is never one.
+pub(super) fn is_nearly_whole(float: f64) -> bool {
+    let error_max = (1e-9 * float.abs()).min(0.01);
+    is_whole(float.round()) && (float - float.round()).abs() <= error_max
 }
 
 #[cfg(test)]
@@ -107,7 +127,8 @@ mod tests {
     #[test]
     fn numbers() {
         check("int32", &[json!(0), json!(-2147483648_i64), json!(1.0), json!("x")], &[json!(2147483648_i64)]);
-        check("int64", &[json!(i64::MAX), json!(i64::MIN)], &[json!(u64::MAX), json!(1e300)]);
+        check("int64", &[json!(i64::MAX), json!(i64::MIN), json!(1e15)], &[json!(u64::MAX), json!(1e300), json!(1e16)]);
+        check("float", &[json!(0.1), json!(1e38), json!(i64::MAX)], &[json!(1e39)]);
     }
 
     #[test]

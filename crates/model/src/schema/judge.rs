@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::{Number, Value};
 
 use super::checks::{Bound, Branch, Checks, Junctors, ScalarType};
-use super::formats::whole;
+use super::formats::{is_nearly_whole, whole};
 use super::path::{Errors, Path};
 use crate::FieldErrorReason;
 
@@ -27,11 +27,7 @@ pub(super) fn judge(checks: &Checks, value: &Value, path: &Path, errors: &mut Er
         }
         Value::Null | Value::Bool(_) => {}
     }
-    if let Some(allowed) = &checks.enumeration
-        && !allowed.iter().any(|candidate| same(candidate, value))
-    {
-        errors.push(path, FieldErrorReason::NotSupported, unsupported(value, allowed));
-    }
+    judge_enumeration(checks, value, path, errors);
     if let Some(format) = checks.format
         && let Err(reason) = format.check(value)
     {
@@ -39,6 +35,15 @@ pub(super) fn judge(checks: &Checks, value: &Value, path: &Path, errors: &mut Er
     }
     if let Some(junctors) = &checks.junctors {
         judge_junctors(junctors, value, path, errors);
+    }
+}
+
+/// A null has to be listed, too, where `nullable` allows it.
+pub(super) fn judge_enumeration(checks: &Checks, value: &Value, path: &Path, errors: &mut Errors) {
+    if let Some(allowed) = &checks.enumeration
+        && !allowed.iter().any(|candidate| same(candidate, value))
+    {
+        errors.push(path, FieldErrorReason::NotSupported, unsupported(value, allowed));
     }
 }
 
@@ -101,7 +106,7 @@ fn judge_number(checks: &Checks, number: &Number, path: &Path, errors: &mut Erro
 fn is_multiple(number: &Number, step: f64) -> bool {
     match (number.as_i64(), step.fract() == 0.0) {
         (Some(whole), true) if step.abs() < 9e15 => whole % (step as i64).max(1) == 0,
-        _ => number.as_f64().is_some_and(|float| (float / step).fract() == 0.0),
+        _ => number.as_f64().is_some_and(|float| is_nearly_whole(float / step)),
     }
 }
 
@@ -179,7 +184,8 @@ fn compare(left: &Number, right: &Number) -> Ordering {
     if let (Some(left), Some(right)) = (left.as_i128(), right.as_i128()) {
         return left.cmp(&right);
     }
-    let float = |number: &Number| number.as_f64().unwrap_or(f64::NAN);
+    // `-0.0 + 0.0` is `0.0`, which it equals.
+    let float = |number: &Number| number.as_f64().unwrap_or(f64::NAN) + 0.0;
     float(left).total_cmp(&float(right))
 }
 

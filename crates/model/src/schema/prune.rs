@@ -1,11 +1,13 @@
 //! Dropping what the schema does not specify.
 //!
-//! Invariant: a specified field is never removed, and `apiVersion`, `kind` and
-//! `metadata` of an object (the root or an embedded one) are left alone.
+//! Invariant: a specified field is never removed. `apiVersion` and `kind` of an
+//! object (the root or an embedded one) are left alone; its `metadata` keeps
+//! the fields that every object has.
 
 use serde_json::{Map, Value};
 
 use super::node::{Additional, Node, NodeKind, ObjectNode};
+use super::object_meta;
 
 /// Where a node stands decides what it keeps implicitly.
 #[derive(Clone, Copy, PartialEq)]
@@ -38,6 +40,9 @@ pub(super) fn prune(node: &Node, value: &mut Value, role: Role) {
 }
 
 fn prune_fields(node: &Node, object: &ObjectNode, fields: &mut Map<String, Value>, role: Role) {
+    if node.embedded_resource {
+        prune_metadata(fields);
+    }
     fields.retain(|name, value| {
         if role.keeps(name) {
             return true;
@@ -51,6 +56,16 @@ fn prune_fields(node: &Node, object: &ObjectNode, fields: &mut Map<String, Value
             Fate::Dropped => false,
         }
     });
+}
+
+/// A null counts as metadata that says nothing. Whatever else is no object is
+/// left for validation to refuse.
+fn prune_metadata(fields: &mut Map<String, Value>) {
+    match fields.get_mut("metadata") {
+        Some(Value::Object(metadata)) => object_meta::prune(metadata),
+        Some(metadata @ Value::Null) => *metadata = Value::Object(Map::new()),
+        _ => {}
+    }
 }
 
 /// Whether pruning `value` would drop anything.

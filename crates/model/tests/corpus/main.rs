@@ -62,6 +62,14 @@ fn every_definition_loads() {
     assert!(kinds.len() > KindSet::builtin().len(), "the corpus is empty");
 }
 
+#[test]
+fn versions_that_are_not_served_are_not_there() {
+    let Some(kinds) = &*CORPUS else { return };
+    assert!(kinds.by_gvk("gateway.networking.k8s.io/v1beta1", "Gateway").is_some());
+    assert!(kinds.by_gvk("gateway.networking.k8s.io/v1alpha3", "BackendTLSPolicy").is_none(), "it is not served");
+    assert!(kinds.by_gvk("gateway.networking.k8s.io/v2", "Gateway").is_none());
+}
+
 /// A definition is an object too: its own kind admits it and prunes nothing.
 #[test]
 fn every_definition_is_admitted_unchanged() {

@@ -5,7 +5,6 @@
 use std::rc::Rc;
 
 use base64::Engine;
-use chrono::TimeDelta;
 
 use super::super::go_regex;
 use super::expr::Operator;
@@ -62,6 +61,7 @@ pub(super) fn call<'a>(
         ("sum", [list]) if list.list_len().is_some() => sum(list, budget),
         ("type", [value]) => Ok(Val::Type(value.type_name())),
         ("bool", [Val::Bool(flag)]) => Ok(Val::Bool(*flag)),
+        ("duration", [span @ Val::Span(_)]) | ("timestamp", [span @ Val::Time(_)]) => Ok(span.clone()),
         ("matches", [text, pattern]) => match (text.as_text(), pattern.as_text()) {
             (Some(text), Some(pattern)) => matches(text, pattern, budget),
             _ => no_overload(function, &args),
@@ -189,39 +189,6 @@ fn has_wide_exponent(quantity: &str) -> bool {
 fn no_overload<T>(function: &str, args: &[Val]) -> Result<T, Fail> {
     let types: Vec<&str> = args.iter().map(Val::type_name).collect();
     error(format!("no such overload: {function}({})", types.join(", ")))
-}
-
-/// Go's syntax: `1h30m`, `-1.5s`, `0`.
-pub(super) fn parse_duration(text: &str) -> Option<TimeDelta> {
-    let (sign, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (-1.0, rest),
-        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
-    };
-    if rest == "0" {
-        return Some(TimeDelta::zero());
-    }
-    let mut nanos = 0.0;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let number: f64 = rest[..digits].parse().ok()?;
-        let unit = rest[digits..].find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len() - digits);
-        nanos += number * unit_nanos(&rest[digits..digits + unit])?;
-        rest = &rest[digits + unit..];
-    }
-    let fits = !text.is_empty() && nanos < i64::MAX as f64;
-    fits.then(|| TimeDelta::nanoseconds((sign * nanos) as i64))
-}
-
-fn unit_nanos(unit: &str) -> Option<f64> {
-    Some(match unit {
-        "ns" => 1.0,
-        "us" | "µs" | "μs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        "m" => 60e9,
-        "h" => 3600e9,
-        _ => return None,
-    })
 }
 
 pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {

@@ -180,7 +180,7 @@ fn of_text<'a>(text: &'a str, node: Option<&Node>) -> Val<'a> {
     let special = match format {
         Some("date-time") => DateTime::parse_from_rfc3339(text).ok().map(Val::Time),
         Some("date") => DateTime::parse_from_rfc3339(&format!("{text}T00:00:00Z")).ok().map(Val::Time),
-        Some("duration") => super::library::parse_duration(text).map(Val::Span),
+        Some("duration") => crate::schema::duration::parse_format(text).map(Val::Span),
         Some("byte") => super::library::decode_base64(text).map(|bytes| Val::Bytes(bytes.into())),
         _ => None,
     };
