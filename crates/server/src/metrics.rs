@@ -36,6 +36,8 @@ pub struct Metrics {
     websockets: Gauge,
     watches: Gauge,
     watches_ended: Family<CodeLabel, Counter>,
+    git_pushes: Family<OutcomeLabel, Counter>,
+    git_hook_duration: Family<HookLabel, Histogram>,
     git_fetches: Family<OutcomeLabel, Counter>,
     git_fetch_duration: Histogram,
 }
@@ -54,6 +56,11 @@ struct RouteLabel {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
 struct CodeLabel {
     code: &'static str,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct HookLabel {
+    hook: &'static str,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
@@ -86,6 +93,8 @@ impl Default for Metrics {
             websockets: Gauge::default(),
             watches: Gauge::default(),
             watches_ended: Family::default(),
+            git_pushes: Family::default(),
+            git_hook_duration: Family::new_with_constructor(latency),
             git_fetches: Family::default(),
             git_fetch_duration: Histogram::new(FETCH_BUCKETS_S),
         };
@@ -125,10 +134,22 @@ impl Metrics {
     }
 
     fn register_git(&self, registry: &mut Registry) {
-        let Self { git_fetches, git_fetch_duration, .. } = self;
+        let Self { git_pushes, git_hook_duration, git_fetches, git_fetch_duration, .. } = self;
+        registry.register("git_pushes", "Pushes to hosted repositories by outcome", git_pushes.clone());
+        let help = "Our part of a push: the check before its ref moves, the projection after";
+        registry.register_with_unit("git_hook_duration", help, Unit::Seconds, git_hook_duration.clone());
         registry.register("git_fetches", "Fetches from remote repositories by outcome", git_fetches.clone());
         let help = "Time to fetch from a remote repository, the wait for a turn included";
         registry.register_with_unit("git_fetch_duration", help, Unit::Seconds, git_fetch_duration.clone());
+    }
+
+    /// `outcome` is `accepted`, `refused`, `not_in_force` or `failed`.
+    pub fn git_pushed(&self, outcome: &'static str) {
+        self.git_pushes.get_or_create(&OutcomeLabel { outcome }).inc();
+    }
+
+    pub fn git_hook_answered(&self, hook: &'static str, took: Duration) {
+        self.git_hook_duration.get_or_create(&HookLabel { hook }).observe(took.as_secs_f64());
     }
 
     /// `outcome` is `Fetched`, or the reason of a condition.

@@ -4,6 +4,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use tidegate_git::{ObjectId, Quarantine};
 use tidegate_model::ResourceVersion;
@@ -16,6 +17,7 @@ use super::hosting::{Hosted, Hosting};
 use super::id::RepositoryId;
 use super::projector::{Asked, CaughtUp, Projector, ProjectorError, chain};
 use super::pushes::PushId;
+use crate::metrics::Metrics;
 
 /// About 20,000 refs in one push.
 const CALL_BYTES_MAX: u64 = 4 << 20;
@@ -25,16 +27,22 @@ pub struct HookServer {
     hosting: Arc<Hosting>,
     projector: Arc<Projector>,
     listener: Arc<UnixListener>,
+    metrics: Arc<Metrics>,
 }
 
 impl HookServer {
     /// In the data directory, which nobody else may enter.
-    pub fn listen(path: &Path, hosting: Arc<Hosting>, projector: Arc<Projector>) -> Result<Self, ReposError> {
+    pub fn listen(
+        path: &Path,
+        hosting: Arc<Hosting>,
+        projector: Arc<Projector>,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, ReposError> {
         // Left by a server that was killed; the store's lock says it is gone.
         let _ = std::fs::remove_file(path);
         let bound = UnixListener::bind(path);
         let listener = bound.map_err(|source| ReposError::Socket { path: path.to_owned(), source })?;
-        Ok(Self { hosting, projector, listener: Arc::new(listener) })
+        Ok(Self { hosting, projector, listener: Arc::new(listener), metrics })
     }
 
     /// As many at once as there are pushes, which are limited.
@@ -56,7 +64,14 @@ impl HookServer {
     async fn answer(&self, mut stream: UnixStream) {
         let answered = async {
             let call = read_call(&mut stream).await?;
-            let answer = self.decide(&call).await.unwrap_or_else(|error| {
+            let started = Instant::now();
+            let decided = self.decide(&call).await;
+            let accepted = decided.as_ref().ok().map(|answer| answer.accepted);
+            if let Some(outcome) = outcome(call.hook, accepted) {
+                self.metrics.git_pushed(outcome);
+            }
+            self.metrics.git_hook_answered(call.hook.name(), started.elapsed());
+            let answer = decided.unwrap_or_else(|error| {
                 let reason = chain(&error);
                 tracing::error!(repository = call.repository, hook = call.hook.name(), reason, "a hook failed");
                 refused(vec![format!("the server failed, nothing was decided: {reason}")])
@@ -124,6 +139,18 @@ impl HookServer {
         }
         let problems = self.projector.check(Asked { hosted, git: &git, old, new }, push).await?;
         Ok(if problems.is_empty() { accepted(Vec::new()) } else { refused(problems) })
+    }
+}
+
+/// What a push came to, once it is known; `None` for an answer that is a
+/// failure of ours.
+fn outcome(hook: Hook, accepted: Option<bool>) -> Option<&'static str> {
+    match (hook, accepted) {
+        (Hook::PreReceive, Some(true)) => None,
+        (Hook::PreReceive, Some(false)) => Some("refused"),
+        (Hook::PostReceive, Some(true)) => Some("accepted"),
+        (Hook::PostReceive, Some(false)) => Some("not_in_force"),
+        (_, None) => Some("failed"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Git's smart protocol over HTTP, at `/git/<namespace>/<name>.git`.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -27,6 +28,8 @@ use crate::identity::{Attributes, Identities, Session, Verb, basic_or_bearer_tok
 
 /// Each is a git process of some 10 MiB, and its children.
 const CONVERSATIONS_MAX: usize = 64;
+/// Of one identity: however many stall, three quarters are left for others.
+const CONVERSATIONS_PER_IDENTITY_MAX: usize = 16;
 const CONVERSATION_WAIT_MAX: Duration = Duration::from_secs(30);
 /// `version=2:…`: longer is not a client of git.
 const PROTOCOL_BYTES_MAX: usize = 64;
@@ -42,6 +45,8 @@ struct Front {
     repos: Arc<Repos>,
     identities: Arc<Identities>,
     conversations: Arc<Semaphore>,
+    /// By user; an entry goes with its last conversation.
+    by_identity: Arc<Mutex<HashMap<Box<str>, usize>>>,
 }
 
 pub fn routes(repos: Arc<Repos>, identities: Arc<Identities>) -> Router {
@@ -51,7 +56,7 @@ pub fn routes(repos: Arc<Repos>, identities: Arc<Identities>) -> Router {
         .route("/git/{namespace}/{repository}/verify", post(verify))
         .route("/git/{namespace}/{repository}/git-upload-pack", post(upload_pack))
         .route("/git/{namespace}/{repository}/git-receive-pack", post(receive_pack))
-        .with_state(Front { repos, identities, conversations })
+        .with_state(Front { repos, identities, conversations, by_identity: Arc::default() })
 }
 
 type Names = Path<(String, String)>;
@@ -104,8 +109,8 @@ impl Front {
     /// To look needs what a clone needs, to mend what a push needs.
     async fn verify(&self, names: Names, repair: Repair, headers: &HeaderMap) -> Result<Response, HttpError> {
         let service = if repair == Repair::No { Service::UploadPack } else { Service::ReceivePack };
-        let hosted = self.find(names, service, headers).await?;
-        let _permit = self.permit().await?;
+        let (hosted, session) = self.find(names, service, headers).await?;
+        let _place = self.place(&session).await?;
         let report = self.repos.projector.verify(&hosted, repair).await.map_err(|error| failed(&hosted.id, &error))?;
         Ok(axum::Json(report).into_response())
     }
@@ -122,12 +127,12 @@ impl Front {
         headers: &HeaderMap,
         body: Option<Body>,
     ) -> Result<Response, HttpError> {
-        let hosted = self.find(names, service, headers).await?;
+        let (hosted, session) = self.find(names, service, headers).await?;
         let id = hosted.id.clone();
         if let (Some(remote), Service::ReceivePack) = (&hosted.remote, service) {
             return Err(HttpError::new(StatusCode::FORBIDDEN, "FORBIDDEN", remote.push_refused(&id)));
         }
-        let permit = self.permit().await?;
+        let place = self.place(&session).await?;
         let encoding = encoding(headers)?;
         let advertise = body.is_none();
         let protocol = protocol(service, headers);
@@ -137,7 +142,7 @@ impl Front {
             Bytes::new()
         };
         let push = (service == Service::ReceivePack && !advertise).then(|| self.repos.projector.pushes.begin());
-        let after = self.after(push, id.clone(), permit);
+        let after = self.after(push, id.clone(), place);
         let pack = match hosted.git.serve(self.request(&hosted, service, advertise, protocol, push)) {
             Ok(pack) => pack,
             Err(error) => {
@@ -157,14 +162,14 @@ impl Front {
         Path((namespace, name)): Names,
         service: Service,
         headers: &HeaderMap,
-    ) -> Result<Hosted, HttpError> {
+    ) -> Result<(Hosted, Session), HttpError> {
         let session = self.session(headers)?;
         let id = name.strip_suffix(".git").and_then(|name| RepositoryId::new(&namespace, name));
         let id = id.ok_or_else(|| not_found(&format!("{namespace}/{name}")))?;
         // Before anything is read: nobody learns what there is by asking.
         self.authorize(&session, service, &id)?;
         let found = self.repos.hosting.find(&id).await.map_err(|error| failed(&id, &error))?;
-        found.ok_or_else(|| not_found(&id.to_string()))
+        Ok((found.ok_or_else(|| not_found(&id.to_string()))?, session))
     }
 
     fn session(&self, headers: &HeaderMap) -> Result<Session, HttpError> {
@@ -180,6 +185,17 @@ impl Front {
         };
         let asked = Attributes::new(verb, &RepositoryId::resource()).namespace(Some(&id.namespace)).name(&id.name);
         Ok(self.identities.authorize(session, &asked)?)
+    }
+
+    /// One of the places that there are for conversations, and of those that
+    /// one identity may have.
+    async fn place(&self, session: &Session) -> Result<Place, HttpError> {
+        let user: Box<str> = (&*session.identity().user).into();
+        let share = Share::take(&self.by_identity, user).ok_or_else(|| {
+            let reason = "git requests of this identity are under way already: wait for one to end";
+            HttpError::unavailable(format!("{CONVERSATIONS_PER_IDENTITY_MAX} {reason}"))
+        })?;
+        Ok(Place { _permit: self.permit().await?, _share: share })
     }
 
     async fn permit(&self) -> Result<OwnedSemaphorePermit, HttpError> {
@@ -208,19 +224,49 @@ impl Front {
     }
 
     /// Whatever became of a push and its pusher: the head is in force.
-    fn after(
-        &self,
-        push: Option<PushId>,
-        id: RepositoryId,
-        permit: OwnedSemaphorePermit,
-    ) -> impl Future<Output = ()> + Send + 'static {
+    fn after(&self, push: Option<PushId>, id: RepositoryId, place: Place) -> impl Future<Output = ()> + Send + 'static {
         let (hosting, projector) = (self.repos.hosting.clone(), self.repos.projector.clone());
         async move {
             if let Some(push) = push {
                 projector.pushes.end(push);
                 projector.catch_up_or_report(&hosting, &id).await;
             }
-            drop(permit);
+            drop(place);
+        }
+    }
+}
+
+struct Place {
+    _permit: OwnedSemaphorePermit,
+    _share: Share,
+}
+
+/// One more conversation of an identity, as long as it lives.
+struct Share {
+    counts: Arc<Mutex<HashMap<Box<str>, usize>>>,
+    user: Box<str>,
+}
+
+impl Share {
+    fn take(counts: &Arc<Mutex<HashMap<Box<str>, usize>>>, user: Box<str>) -> Option<Self> {
+        let mut locked = counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = locked.entry(user.clone()).or_default();
+        if *count >= CONVERSATIONS_PER_IDENTITY_MAX {
+            return None;
+        }
+        *count += 1;
+        Some(Self { counts: counts.clone(), user })
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut locked = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = locked.get_mut(&self.user) {
+            *count -= 1;
+            if *count == 0 {
+                locked.remove(&self.user);
+            }
         }
     }
 }
@@ -283,6 +329,18 @@ mod tests {
     fn the_announcement_counts_itself() {
         assert_eq!(announcement(Service::UploadPack), "001e# service=git-upload-pack\n0000");
         assert_eq!(announcement(Service::ReceivePack), "001f# service=git-receive-pack\n0000");
+    }
+
+    #[test]
+    fn one_identity_has_its_share() {
+        let counts = Arc::default();
+        let mut held: Vec<_> = (0..CONVERSATIONS_PER_IDENTITY_MAX).map(|_| Share::take(&counts, "a".into())).collect();
+        assert!(held.iter().all(Option::is_some) && Share::take(&counts, "a".into()).is_none());
+        assert!(Share::take(&counts, "b".into()).is_some());
+        held.pop();
+        assert!(Share::take(&counts, "a".into()).is_some());
+        drop(held);
+        assert!(counts.lock().unwrap().is_empty());
     }
 
     #[test]

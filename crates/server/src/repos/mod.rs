@@ -15,6 +15,7 @@ mod http;
 mod id;
 mod mark;
 mod note;
+mod pace;
 mod pack;
 mod projector;
 mod pushes;
@@ -96,9 +97,9 @@ impl Repos {
         let hosting = Arc::new(Hosting::open(api.clone(), &data_dir, program)?);
         let noter = Arc::new(Noter::default());
         let projector = Arc::new(Projector::new(api.clone(), noter.clone()));
-        let syncer = Arc::new(Syncer::new(hosting.clone(), projector.clone(), metrics, remote));
+        let syncer = Arc::new(Syncer::new(hosting.clone(), projector.clone(), metrics.clone(), remote));
         let hooks = hook::Hooks::install(&data_dir, &hook_program)?;
-        let server = HookServer::listen(hooks.socket(), hosting.clone(), projector.clone())?;
+        let server = HookServer::listen(hooks.socket(), hosting.clone(), projector.clone(), metrics.clone())?;
         let hook_task = tokio::spawn(server.run());
         // Before the first look: what changes during it is looked at again.
         let from = api.store().view().version();

@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream};
 use bytes::{Bytes, BytesMut};
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{Stream, stream};
 use tidegate_git::{Pack, Service};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 
 use super::gunzip::Gunzip;
+use super::pace::Pace;
 
 /// A push or a clone, from its first byte to its last.
 pub const PACK_TIME_MAX: Duration = Duration::from_secs(600);
@@ -80,11 +81,13 @@ async fn talk(
     Ok(())
 }
 
-/// An error is the client's: it vanished, or sent what cannot be unpacked.
+/// An error is the client's: it vanished, was too slow, or sent what cannot be
+/// unpacked.
 async fn feed(mut stdin: ChildStdin, mut body: BodyDataStream, encoding: Encoding) -> io::Result<()> {
     let mut gunzip = Gunzip::new(PACK_BYTES_MAX);
-    while let Some(chunk) = body.next().await {
-        let chunk = chunk.map_err(io::Error::other)?;
+    let mut pace = Pace::default();
+    while let Some(chunk) = pace.next(&mut body).await {
+        let chunk = chunk?;
         let written = match encoding {
             Encoding::Plain => stdin.write_all(&chunk).await,
             Encoding::Gzip => write_unpacked(&mut stdin, &mut gunzip, &chunk).await?,

@@ -30,12 +30,25 @@ type Case<'c> = (&'c [(&'c str, String)], &'c [&'c str]);
 #[test]
 fn contents() {
     let hosted = with_a_widget();
-    let cases: [Case<'_>; 6] = [
+    let bomb: String = (1..9)
+        .map(|n| format!("a{n}: &a{n} [*a{p}, *a{p}, *a{p}, *a{p}, *a{p}, *a{p}, *a{p}, *a{p}]\n", p = n - 1))
+        .collect();
+    let deep = format!("{}spec: {}1{}\n", widget("b", 1), "[".repeat(200), "]".repeat(200));
+    let cases: [Case<'_>; 12] = [
         (&[("a.yaml", widget("a", 101))], &["remote: a.yaml:5: spec.size: ", "remote: refused: nothing has changed"]),
         (&[("b.yaml", "a: [".into())], &["remote: b.yaml:"]),
         (&[("b.yaml", widget("a", 1))], &["b.yaml:3: metadata.name", "a.yaml"]),
         (&[("b.yaml", widget("x", 1)), ("c.yaml", widget("x", 2))], &["c.yaml:3", "already defined at b.yaml:1"]),
         (&[("b.yaml", widget("b", 1).replace("Widget", "Gadget"))], &["b.yaml:2: kind: there is no kind Gadget"]),
+        (&[("b.yaml", widget("b", 1).replace("size: 1", "size: 1\n  size: 2"))], &["remote: b.yaml:6", "size"]),
+        (&[("b.yaml", format!("a0: &a0 [x, x, x, x]\n{bomb}"))], &["remote: b.yaml"]),
+        (&[("b.yaml", deep)], &["remote: b.yaml"]),
+        (&[("b.yaml", format!("{}status: {{}}\n", widget("b", 1)))], &["b.yaml:6: status"]),
+        (&[("b.yaml", widget("b", 1).replace("name: b", "name: b, uid: x"))], &["b.yaml:3: metadata.uid"]),
+        (
+            &[("b.yaml", widget("b", 1).replace("default", "nowhere"))],
+            &["b.yaml:3: metadata.namespace", "does not exist"],
+        ),
         (&[("b.yaml", format!("# {}", "x".repeat(4 << 20)))], &["b.yaml: ", "are more than the", "split the file"]),
     ];
     for (files, expected) in cases {
