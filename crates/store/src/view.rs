@@ -83,7 +83,9 @@ impl View {
         // The first possible name after `after` has one more byte, a NUL.
         let from =
             after.map_or_else(|| start.clone(), |after| [&mark_key(after)[..], &[0]].concat().max(start.clone()));
-        let rows = self.0.snapshot.range(Table::Meta, &from, &row::prefix_end(&start));
+        // Names are UTF-8, which has no such byte.
+        let until = [&start[..], &[0xFF]].concat();
+        let rows = self.0.snapshot.range(Table::Meta, &from, &until);
         rows.map(|row| {
             let (key, value) = row?;
             Ok((String::from_utf8_lossy(&key[MARK_PREFIX.len()..]).into_owned(), value))
