@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::parse;
 
 /// Ours that kube-apiserver takes: the groups of Kubernetes it has itself.
-const OWN_GROUPS: [&str; 3] = ["catalog.gitstore.dev", "tidegate.dev", "configbutler.ai"];
+const OWN_GROUPS: [&str; 2] = ["catalog.gitstore.dev", "tidegate.dev"];
 
 pub struct Definition {
     pub value: Value,
@@ -20,7 +20,8 @@ pub fn all() -> Vec<Definition> {
     let mut found = vec![Definition { value: parse(include_str!("keywords.yaml")), is_builtin: false }];
     let beside = crates.join("../../shared/crds");
     let corpus = std::env::var_os("TIDEGATE_CRD_CORPUS").map_or(beside, PathBuf::from);
-    found.extend(read(&corpus).into_iter().map(|value| Definition { value, is_builtin: false }));
+    let others = read(&corpus).into_iter().chain(read(&crates.join("reverser/crds")));
+    found.extend(others.map(|value| Definition { value, is_builtin: false }));
     let own = read(&crates.join("model/builtin")).into_iter();
     let is_ours = |value: &Value| OWN_GROUPS.iter().any(|group| value["spec"]["group"] == *group);
     found.extend(own.filter(is_ours).map(|value| Definition { value, is_builtin: true }));

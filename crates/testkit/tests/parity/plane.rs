@@ -239,7 +239,11 @@ fn whole_numbers(value: &mut Value) {
 /// What is said where chance meets a difference that is on purpose; each is in
 /// the tables of `on_purpose`.
 const WE_ADMIT: [&str; 2] = ["invalid data, expected int, got float64", "factor MultipleOf declared"];
-const WE_REFUSE: [&str; 1] = [r#"must be of type string: \"array\""#];
+const WE_REFUSE: [&str; 2] = [
+    r#"must be of type string: \"array\""#,
+    // `format: cel-expression` is ours; to them it is a remark.
+    r#"expression", reason: Invalid"#,
+];
 
 fn is_on_purpose(ours: &Verdict, theirs: &Verdict) -> bool {
     let says = |why: &str, table: &[&str]| table.iter().any(|words| why.contains(words));
