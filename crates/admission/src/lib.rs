@@ -27,7 +27,7 @@ mod warnings;
 
 pub use change::{Change, File, State};
 pub use judge::DESIRED_BYTES_MAX;
-pub use next::{Deletion, Outcome, Stamp, delete_object, next_object};
+pub use next::{CONTENTS_FINALIZER, Deletion, Outcome, Stamp, delete_object, drain_namespace, next_object};
 pub use places::defined_keys;
 pub use plan::{CHANGE_OBJECTS_MAX, Place, Plan, PlannedPut, Verdict, plan};
 pub use provenance::{LastChange, Provenance, SOURCE_AUTHOR, SOURCE_COMMIT, SOURCE_PATH, SOURCE_REPOSITORY};

@@ -59,13 +59,34 @@ pub fn delete_object(current: &Object, now: DateTime<Utc>) -> Deletion {
     if current.deletion_timestamp().is_some() {
         return Deletion::Waiting;
     }
+    Deletion::Stamp(stamped(current, now))
+}
+
+/// Holds a namespace that is deleted until nothing is in it. The server
+/// refuses to remove it before.
+pub const CONTENTS_FINALIZER: &str = "tidegate.dev/contents";
+
+/// The namespace as it is stored while there are objects in it; `None` if it
+/// is on its way out already.
+pub fn drain_namespace(current: &Object, now: DateTime<Utc>) -> Option<Object> {
+    if current.deletion_timestamp().is_some() {
+        return None;
+    }
+    let mut finalizers: Vec<Value> = current.finalizers().map(Value::from).collect();
+    finalizers.push(CONTENTS_FINALIZER.into());
+    let mut drained = stamped(current, now);
+    drained.metadata_mut().insert("finalizers".into(), finalizers.into());
+    Some(drained)
+}
+
+fn stamped(current: &Object, now: DateTime<Utc>) -> Object {
     let mut stamped = current.clone();
     let generation = current.generation() + 1;
     let metadata = stamped.metadata_mut();
     metadata.insert("deletionTimestamp".into(), format_time(now).into());
     metadata.insert("deletionGracePeriodSeconds".into(), 0.into());
     metadata.insert("generation".into(), generation.into());
-    Deletion::Stamp(stamped)
+    stamped
 }
 
 fn created(desired: &Object, stamp: &Stamp<'_>) -> Object {

@@ -24,13 +24,17 @@ pub enum Verdict {
     Reject(Vec<Diagnostic>),
 }
 
-/// To be applied in one commit, with [`crate::next_object`] for each put and
-/// [`crate::delete_object`] for each delete.
+/// To be applied in one commit, with [`crate::next_object`] for each put,
+/// [`crate::delete_object`] for each delete and [`crate::drain_namespace`] for
+/// each drain.
 #[derive(Debug)]
 pub struct Plan {
     /// Definitions first, then namespaces, then the rest.
     pub puts: Vec<PlannedPut>,
     pub deletes: Vec<ObjectKey>,
+    /// Namespaces that are deleted while there are objects in them: they go
+    /// when they are empty.
+    pub drains: Vec<ObjectKey>,
     /// To be shown to whoever pushed; nothing is refused for them.
     pub warnings: Vec<Diagnostic>,
     /// The kinds once it is applied.
@@ -75,14 +79,18 @@ pub fn plan<S: State>(kinds: &KindSet, state: &S, rules: &Rules, change: &Change
     admitted.extend(others.admitted);
     let admitted = without_duplicates(admitted, &mut report);
     check_namespaces(&admitted, &removals, state, &mut report)?;
-    removals::check(&removals, &in_force, kinds, state, &mut report)?;
+    removals::check(&mut removals, &in_force, kinds, state, &mut report)?;
 
     Ok(match report.finish() {
         Some(diagnostics) => Verdict::Reject(diagnostics),
         None => {
-            let deletes = removals.into_iter().map(|removal| removal.key).collect();
-            let warnings = warnings_of(&admitted);
-            Verdict::Admit(Plan { puts: in_order(admitted), deletes, warnings, kinds: in_force.kinds })
+            let mut warnings: Vec<_> = removals.iter().filter_map(removals::warning).collect();
+            warnings.extend(warnings_of(&admitted));
+            let (drained, deleted): (Vec<_>, Vec<_>) =
+                removals.into_iter().partition(|removal| removal.left_inside > 0);
+            let keys = |removals: Vec<Removal<'_>>| removals.into_iter().map(|removal| removal.key).collect();
+            let (drains, deletes) = (keys(drained), keys(deleted));
+            Verdict::Admit(Plan { puts: in_order(admitted), deletes, drains, warnings, kinds: in_force.kinds })
         }
     })
 }
@@ -167,7 +175,8 @@ fn without_duplicates<'d>(judged: Vec<Judged<'d>>, report: &mut Report) -> Vec<J
     unique
 }
 
-/// The namespace of each object exists, or comes with the same change.
+/// The namespace of each object exists, or comes with the same change. One
+/// that is being deleted takes changes of what is in it, and nothing new.
 fn check_namespaces<S: State>(
     judged: &[Judged<'_>],
     removals: &[Removal<'_>],
@@ -175,30 +184,44 @@ fn check_namespaces<S: State>(
     report: &mut Report,
 ) -> Result<(), S::Error> {
     let created = judged.iter().filter(|judged| is_namespace(&judged.key)).map(|judged| &*judged.key.name);
-    let mut known: HashMap<&str, Option<&str>> = created.map(|name| (name, None)).collect();
+    let mut known: HashMap<&str, NamespaceState> = created.map(|name| (name, NamespaceState::Open)).collect();
     let removed = removals.iter().filter(|removal| is_namespace(&removal.key));
-    known.extend(removed.map(|removal| (&*removal.key.name, Some("is removed by the same change"))));
+    known.extend(removed.map(|removal| (&*removal.key.name, NamespaceState::Closed("is removed by the same change"))));
     for Judged { key, document, .. } in judged {
         let Some(namespace) = key.namespace.as_deref() else { continue };
-        let problem = match known.get(namespace) {
-            Some(problem) => *problem,
-            None => *known.entry(namespace).or_insert(namespace_problem(state, namespace)?),
+        let namespace_state = match known.get(namespace) {
+            Some(known) => *known,
+            None => *known.entry(namespace).or_insert(NamespaceState::read(state, namespace)?),
         };
-        if let Some(problem) = problem {
-            let message = format!("namespace {namespace} {problem}: define it in the same change, or use another");
-            let error = FieldError::new("metadata.namespace", FieldErrorReason::NotFound, message);
-            report.extend(diagnostics(document, &[error]));
-        }
+        let problem = match namespace_state {
+            NamespaceState::Open => continue,
+            NamespaceState::Closed(_) if state.current(key)?.is_some() => continue,
+            NamespaceState::Closed(why) => format!("{why} and takes nothing new: use another"),
+            NamespaceState::Missing => "does not exist: define it in the same change, or use another".into(),
+        };
+        let message = format!("namespace {namespace} {problem}");
+        let error = FieldError::new("metadata.namespace", FieldErrorReason::NotFound, message);
+        report.extend(diagnostics(document, &[error]));
     }
     Ok(())
 }
 
-fn namespace_problem<S: State>(state: &S, namespace: &str) -> Result<Option<&'static str>, S::Error> {
-    Ok(match state.current(&namespace_key(namespace))? {
-        None => Some("does not exist"),
-        Some(object) if object.deletion_timestamp().is_some() => Some("is being deleted"),
-        Some(_) => None,
-    })
+#[derive(Clone, Copy)]
+enum NamespaceState {
+    Open,
+    /// On its way out, and why.
+    Closed(&'static str),
+    Missing,
+}
+
+impl NamespaceState {
+    fn read<S: State>(state: &S, namespace: &str) -> Result<Self, S::Error> {
+        Ok(match state.current(&namespace_key(namespace))? {
+            None => Self::Missing,
+            Some(object) if object.deletion_timestamp().is_some() => Self::Closed("is being deleted"),
+            Some(_) => Self::Open,
+        })
+    }
 }
 
 fn warnings_of(admitted: &[Judged<'_>]) -> Vec<Diagnostic> {

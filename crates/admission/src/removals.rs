@@ -1,7 +1,9 @@
-//! What a change deletes, and whether anything would be left without its kind
-//! or its namespace.
+//! What a change deletes, and what would be left without its kind or its
+//! namespace. A kind must stay until its objects are gone; a namespace lets
+//! nothing new in and goes when it is empty.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use tidegate_model::kinds::KindSet;
 use tidegate_model::manifest::Diagnostic;
@@ -21,6 +23,8 @@ pub(crate) struct Removal<'c> {
     pub path: &'c str,
     /// With finalizers it stays until they are done.
     pub at_once: bool,
+    /// A namespace with so many objects left: it goes when they are gone.
+    pub left_inside: u64,
 }
 
 /// Everything that the paths of the change defined. Which of it is removed is
@@ -37,31 +41,30 @@ pub(crate) fn candidates<'c, S: State>(
             let here = Provenance { repository: &rules.repository, path };
             if Provenance::of(&current) == Some(here) && current.deletion_timestamp().is_none() {
                 let at_once = current.finalizers().next().is_none();
-                candidates.push(Removal { key, path, at_once });
+                candidates.push(Removal { key, path, at_once, left_inside: 0 });
             }
         }
     }
     Ok(candidates)
 }
 
-/// Refuses what would strand objects.
+/// Refuses what would strand objects, and counts what is left in namespaces.
 pub(crate) fn check<S: State>(
-    removals: &[Removal<'_>],
+    removals: &mut [Removal<'_>],
     in_force: &InForce,
     before: &KindSet,
     state: &S,
     report: &mut Report,
 ) -> Result<(), S::Error> {
     let leaving = Leaving::of(removals);
-    for removal in removals {
-        let left = if let Some(resource) = defined_resource(&removal.key) {
-            leaving.left_of_kind(state, &resource)?
+    for removal in removals.iter_mut() {
+        let mut left_of_kind = 0;
+        if let Some(resource) = defined_resource(&removal.key) {
+            left_of_kind = leaving.left_of_kind(state, &resource)?;
         } else if is_namespace(&removal.key) {
-            leaving.left_in_namespace(state, before, &removal.key.name)?
-        } else {
-            0
-        };
-        if let Some(message) = refusal(removal, left) {
+            removal.left_inside = leaving.left_in_namespace(state, before, &removal.key.name)?;
+        }
+        if let Some(message) = refusal(removal, left_of_kind) {
             report.add(Diagnostic::of_file(removal.path, message));
         }
     }
@@ -72,6 +75,14 @@ pub(crate) fn check<S: State>(
         }
     }
     Ok(())
+}
+
+/// What its author should know although the removal is admitted.
+pub(crate) fn warning(removal: &Removal<'_>) -> Option<Diagnostic> {
+    let Removal { key, path, left_inside: left, .. } = removal;
+    let objects = if *left == 1 { "1 object is" } else { &format!("{left} objects are") };
+    let message = format!("{key} is terminating: {objects} left in it; remove their files, too, and it goes");
+    (*left > 0).then(|| Diagnostic::of_file(path, message))
 }
 
 fn refusal(removal: &Removal<'_>, left: u64) -> Option<String> {
@@ -91,18 +102,18 @@ fn with_count(broken: Diagnostic, left: u64) -> Diagnostic {
 }
 
 /// How many objects leave the store with the change itself.
-struct Leaving<'r> {
-    by_kind: HashMap<&'r GroupResource, u64>,
-    by_namespace: HashMap<&'r str, u64>,
+struct Leaving {
+    by_kind: HashMap<GroupResource, u64>,
+    by_namespace: HashMap<Arc<str>, u64>,
 }
 
-impl<'r> Leaving<'r> {
-    fn of(removals: &'r [Removal<'_>]) -> Self {
+impl Leaving {
+    fn of(removals: &[Removal<'_>]) -> Self {
         let mut leaving = Self { by_kind: HashMap::new(), by_namespace: HashMap::new() };
         for Removal { key, .. } in removals.iter().filter(|removal| removal.at_once) {
-            *leaving.by_kind.entry(&key.resource).or_default() += 1;
+            *leaving.by_kind.entry(key.resource.clone()).or_default() += 1;
             if let Some(namespace) = &key.namespace {
-                *leaving.by_namespace.entry(namespace).or_default() += 1;
+                *leaving.by_namespace.entry(namespace.clone()).or_default() += 1;
             }
         }
         leaving

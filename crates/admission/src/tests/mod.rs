@@ -3,7 +3,7 @@
 mod cases;
 mod simulation;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -66,6 +66,21 @@ impl World {
         }
     }
 
+    pub fn is_terminating(&self, namespace: &str) -> bool {
+        let found = self.objects.get(&crate::places::namespace_key(namespace));
+        found.is_some_and(|object| object.deletion_timestamp().is_some())
+    }
+
+    /// What their controller does: a terminating namespace goes when it is
+    /// empty.
+    pub fn finish_namespaces(&mut self) {
+        let inside: BTreeSet<Arc<str>> = self.objects.keys().filter_map(|key| key.namespace.clone()).collect();
+        let is_done = |key: &ObjectKey, object: &Object| {
+            crate::places::is_namespace(key) && object.deletion_timestamp().is_some() && !inside.contains(&key.name)
+        };
+        self.objects.retain(|key, object| !is_done(key, object));
+    }
+
     pub fn edit(&mut self, name: &str, edit: impl FnOnce(&mut Object)) {
         let object = self.objects.iter_mut().find(|(key, _)| &*key.name == name).unwrap().1;
         edit(Arc::make_mut(object));
@@ -107,6 +122,11 @@ impl World {
                 Deletion::Waiting => panic!("the plan deletes twice: {key}"),
             }
             writeln!(log, "delete {key}").unwrap();
+        }
+        for key in plan.drains {
+            let drained = drain_namespace(&self.objects[&key], now).expect("the plan drains what is there");
+            self.objects.insert(key.clone(), Arc::new(drained));
+            writeln!(log, "drain {key}").unwrap();
         }
         self.kinds = plan.kinds;
         log

@@ -1,7 +1,9 @@
 //! Finalizers: a controller's way to see a deletion through.
 
 use serde_json::json;
-use tidegate_model::{FieldError, FieldErrorReason, Object};
+use tidegate_admission::CONTENTS_FINALIZER;
+use tidegate_model::kinds::Scope;
+use tidegate_model::{FieldError, FieldErrorReason, Object, ObjectKey};
 use tidegate_store::Op;
 
 use super::error::ApiError;
@@ -54,6 +56,9 @@ impl Api {
         if after == before {
             return Ok(Some(Item::serve(kind, stored)));
         }
+        if before.contains(&CONTENTS_FINALIZER) && !after.contains(&CONTENTS_FINALIZER) {
+            self.check_empty(&key)?;
+        }
         if after.is_empty() && object.deletion_timestamp().is_some() {
             self.commit_one(&key, expected, Op::Delete, fence).await?;
             return Ok(None);
@@ -61,6 +66,29 @@ impl Api {
         let mut next = object.clone();
         set_finalizers(&mut next, &after);
         self.put(kind, &key, expected, &next, fence).await.map(Some)
+    }
+}
+
+impl Api {
+    /// A namespace goes when it is empty and not before, whoever asks. Nothing
+    /// new comes into one that is being deleted, so what holds here holds when
+    /// it is committed.
+    fn check_empty(&self, namespace: &ObjectKey) -> Result<(), ApiError> {
+        let view = self.0.store.view();
+        let mut left = Vec::new();
+        for kind in self.kinds().set.iter().filter(|kind| kind.scope == Scope::Namespaced) {
+            match view.count(&kind.resource, Some(&namespace.name))? {
+                0 => {}
+                count => left.push(format!("{count} {}", kind.resource)),
+            }
+        }
+        if left.is_empty() {
+            return Ok(());
+        }
+        let message =
+            format!("there is something left in the namespace: {}; remove their files first", left.join(", "));
+        let error = FieldError::new("metadata.finalizers", FieldErrorReason::Forbidden, message);
+        Err(ApiError::invalid("the change of finalizers", &[error]))
     }
 }
 

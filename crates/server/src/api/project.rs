@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 use tidegate_admission::{
     Change, Deletion, LastChange, Outcome, Plan, PlannedPut, Provenance, Rules, Stamp, State, Verdict, delete_object,
-    next_object, plan,
+    drain_namespace, next_object, plan,
 };
 use tidegate_model::kinds::KindSet;
 use tidegate_model::manifest::Diagnostic;
@@ -217,7 +217,7 @@ impl Put {
 }
 
 fn writes(view: &View, plan: Plan, origin: &Arc<Origin>, projection: &Projection<'_>) -> Result<Admitted, StoreError> {
-    let Plan { puts, deletes, warnings, kinds: _ } = plan;
+    let Plan { puts, deletes, drains, warnings, kinds: _ } = plan;
     let mut applied = Applied { version: view.version(), created: 0, updated: 0, deleted: 0 };
     let mut writes = Vec::with_capacity(puts.len() + deletes.len());
     for planned in puts {
@@ -251,8 +251,23 @@ fn writes(view: &View, plan: Plan, origin: &Arc<Origin>, projection: &Projection
         let rebase = Arc::new(move |current: Option<&StoredObject>| rebase_delete(current, held, now));
         writes.push(Write { key, expect, op, rebase: Some(rebase) });
     }
+    for key in drains {
+        let (expect, current) = read(view, &key)?;
+        let now = origin.now;
+        let Some(op) = current.and_then(|current| draining(&current, now)) else { continue };
+        applied.deleted += 1;
+        let rebase = Arc::new(move |current: Option<&StoredObject>| {
+            let current = current.and_then(|stored| Object::from_json(&stored.json));
+            current.and_then(|current| draining(&current, now)).map_or(Rebased::Skip, Rebased::Op)
+        });
+        writes.push(Write { key, expect, op, rebase: Some(rebase) });
+    }
     let transaction = Transaction { writes, marks: (projection.marks)(&applied) };
     Ok(Admitted { transaction, applied, warnings })
+}
+
+fn draining(current: &Object, now: DateTime<Utc>) -> Option<Op> {
+    drain_namespace(current, now).map(|drained| Op::Put(EncodedObject::new(&drained)))
 }
 
 /// What a new object has from its first moment, as in Kubernetes.
