@@ -5,7 +5,9 @@
 //! somebody has to act; `Reconciling` is never left behind. All of them say
 //! which generation they are about.
 
+use chrono::DateTime;
 use serde_json::{Map, Value, json};
+use tidegate_model::{Object, StatusMerge, merge_status};
 use xxhash_rust::xxh3::Xxh3;
 
 /// A message names so many culprits; the rest is counted.
@@ -132,6 +134,14 @@ pub fn digest(status: Option<&Value>, owned: &[&str]) -> u64 {
     hash.finish()
 }
 
+/// `patch`, unless the object's status says it already.
+pub(crate) fn needed(object: &Object, patch: Value) -> Option<Value> {
+    let context = StatusMerge { now: DateTime::UNIX_EPOCH, generation: object.generation() };
+    let merged = merge_status(object.status(), &patch, &context);
+    // What cannot be merged is for the server to refuse, with its reasons.
+    merged.map_or(true, |merged| merged.changed).then_some(patch)
+}
+
 struct StatusHash(Xxh3);
 
 impl StatusHash {
@@ -201,7 +211,6 @@ pub(crate) fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_model::{StatusMerge, merge_status};
 
     fn merged(before: Option<&Value>, report: &Report) -> (Value, bool) {
         let context = StatusMerge { now: Default::default(), generation: 9 };

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
+use tidegate_controllers::hooks::HookOptions;
 use tidegate_runtime::{Manager, ManagerOptions, Plane};
 
 /// All managers of one store compete for this lease.
@@ -19,7 +20,9 @@ pub struct Needs {
 }
 
 pub fn manager(needs: Needs) -> Result<Manager> {
-    let Needs { plane, holder, secrets_dir: _ } = needs;
+    let Needs { plane, holder, secrets_dir } = needs;
     let (namespace, name) = LEASE;
-    Ok(Manager::new(plane, ManagerOptions::new(namespace, name, &holder)))
+    let manager = Manager::new(plane, ManagerOptions::new(namespace, name, &holder));
+    tidegate_controllers::add_to(&manager, HookOptions { secrets_dir })?;
+    Ok(manager)
 }

@@ -13,6 +13,7 @@ mod collections;
 mod edges;
 mod facts;
 mod files;
+mod index;
 mod labels;
 mod pricing;
 mod products;
@@ -31,6 +32,7 @@ use collections::Collection;
 use edges::Edges;
 use facts::{Common, Fields, Options, Selected};
 use files::File;
+pub use index::{CatalogIndex, CatalogReconciler, add_to};
 use labels::LabelIndex;
 use pricing::Pricing;
 use products::Product;
@@ -206,19 +208,32 @@ impl Catalog {
 
     /// Of those that exist.
     fn keys(&self, touched: Touched) -> Vec<ObjectKey> {
-        let key = |(kind, slot): (CatalogKind, Slot)| {
-            self.common(kind, slot)?;
-            let (namespace, name) = match kind {
-                CatalogKind::CategoryTaxonomy => self.taxonomy.table.address(slot),
-                CatalogKind::Product => self.products.address(slot),
-                CatalogKind::ProductVariant => self.variants.address(slot),
-                CatalogKind::Collection => self.collections.address(slot),
-                CatalogKind::File => self.files.address(slot),
-            };
-            let resource = GroupResource::new(GROUP, kind.plural());
-            Some(ObjectKey { resource, namespace: Some(self.namespaces.name(namespace)), name: name.into() })
+        touched.0.into_iter().filter_map(|(kind, slot)| self.key(kind, slot)).collect()
+    }
+
+    fn keys_of(&self, kind: CatalogKind) -> Vec<ObjectKey> {
+        let slots: Vec<Slot> = match kind {
+            CatalogKind::CategoryTaxonomy => self.taxonomy.table.slots().collect(),
+            CatalogKind::Product => self.products.slots().collect(),
+            CatalogKind::ProductVariant => self.variants.slots().collect(),
+            CatalogKind::Collection => self.collections.slots().collect(),
+            CatalogKind::File => self.files.slots().collect(),
         };
-        touched.0.into_iter().filter_map(key).collect()
+        slots.into_iter().filter_map(|slot| self.key(kind, slot)).collect()
+    }
+
+    /// `None` if it does not exist.
+    fn key(&self, kind: CatalogKind, slot: Slot) -> Option<ObjectKey> {
+        self.common(kind, slot)?;
+        let (namespace, name) = match kind {
+            CatalogKind::CategoryTaxonomy => self.taxonomy.table.address(slot),
+            CatalogKind::Product => self.products.address(slot),
+            CatalogKind::ProductVariant => self.variants.address(slot),
+            CatalogKind::Collection => self.collections.address(slot),
+            CatalogKind::File => self.files.address(slot),
+        };
+        let resource = GroupResource::new(GROUP, kind.plural());
+        Some(ObjectKey { resource, namespace: Some(self.namespaces.name(namespace)), name: name.into() })
     }
 }
 

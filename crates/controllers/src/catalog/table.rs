@@ -150,6 +150,11 @@ impl<F> Table<F> {
         before
     }
 
+    pub fn slots(&self) -> impl Iterator<Item = Slot> {
+        let used = self.nodes.iter().enumerate().filter(|(_, node)| node.is_some());
+        used.map(|(index, _)| Slot::from_index(index))
+    }
+
     /// Slots in use, those without facts included.
     #[cfg(test)]
     pub fn len(&self) -> usize {

@@ -1,0 +1,140 @@
+//! The catalogue as the manager keeps it, and the reconciler of its kinds.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use serde::Deserialize;
+use tidegate_model::{Object, ObjectKey};
+use tidegate_runtime::{
+    AddError, Change, Client, Controller, Index, Item, Kind, Manager, Next, ReconcileError, Reconciler, Touched,
+};
+
+use super::{API_VERSION, Catalog, CatalogKind};
+use crate::report::Report;
+
+/// Adds a controller for each kind of the catalogue; they share one index.
+pub fn add_to(manager: &Manager) -> Result<(), AddError> {
+    let index = Arc::new(CatalogIndex::default());
+    let handle = manager.index(index.clone());
+    for kind in CatalogKind::ALL {
+        let reconciler = CatalogReconciler::new(kind, index.clone(), manager.client());
+        manager.add(Controller::new(kind.plural(), kind.of_runtime(), reconciler).index(&handle))?;
+    }
+    Ok(())
+}
+
+/// One writer, many readers.
+#[derive(Default)]
+pub struct CatalogIndex(RwLock<Catalog>);
+
+impl CatalogIndex {
+    /// What there is to write: `None` if the object is gone or its status
+    /// says it already.
+    pub fn due(&self, key: &ObjectKey) -> Option<Report> {
+        self.read().due(key)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Catalog> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Catalog {
+    fn due(&self, key: &ObjectKey) -> Option<Report> {
+        let (kind, namespace) = (CatalogKind::of(&key.resource)?, key.namespace.as_deref()?);
+        let report = self.plan(kind, namespace, &key.name)?;
+        (!self.says(kind, namespace, &key.name, &report)).then_some(report)
+    }
+}
+
+impl Index for CatalogIndex {
+    fn kinds(&self) -> Vec<Kind> {
+        CatalogKind::ALL.map(CatalogKind::of_runtime).into()
+    }
+
+    fn apply(&self, kind: &Kind, changes: &[Change<'_>], touched: &mut Touched) {
+        let Some(kind) = CatalogKind::of(&kind.resource) else { return };
+        // Parsed before the lock is taken: readers wait for the index alone.
+        let objects: Vec<(&ObjectKey, Option<Object>)> = changes.iter().filter_map(object_of).collect();
+        let mut catalog = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut concerned = BTreeSet::new();
+        for (key, object) in &objects {
+            let namespace = key.namespace.as_deref().unwrap_or_default();
+            concerned.extend(catalog.apply(kind, namespace, &key.name, object.as_ref()));
+            concerned.insert((*key).clone());
+        }
+        touched.extend(concerned.into_iter().filter(|key| catalog.due(key).is_some()));
+    }
+
+    fn keys(&self, kind: &Kind) -> Vec<ObjectKey> {
+        CatalogKind::of(&kind.resource).map(|kind| self.read().keys_of(kind)).unwrap_or_default()
+    }
+
+    /// Every object is in the index with what its status says.
+    fn audit(&self, touched: &mut Touched) {
+        let catalog = self.read();
+        for kind in CatalogKind::ALL {
+            touched.extend(catalog.keys_of(kind).into_iter().filter(|key| catalog.due(key).is_some()));
+        }
+    }
+}
+
+fn object_of<'c>(change: &Change<'c>) -> Option<(&'c ObjectKey, Option<Object>)> {
+    match change {
+        Change::Gone(key) => Some((key, None)),
+        Change::Put(item) => match item.object() {
+            Ok(object) => Some((&item.key, Some(object))),
+            Err(error) => {
+                tracing::error!(%error, "an object of the catalogue is left as it was known");
+                None
+            }
+        },
+    }
+}
+
+/// Writes an object's report into its status.
+pub struct CatalogReconciler {
+    kind: Kind,
+    index: Arc<CatalogIndex>,
+    client: Client,
+}
+
+impl CatalogReconciler {
+    pub fn new(kind: CatalogKind, index: Arc<CatalogIndex>, client: Client) -> Self {
+        Self { kind: kind.of_runtime(), index, client }
+    }
+}
+
+impl Reconciler for CatalogReconciler {
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Next, ReconcileError> {
+        if self.index.due(key).is_none() {
+            return Ok(Next::AwaitChange);
+        }
+        let patch = |item: &Item| {
+            let generation = item.parse::<Head>()?.metadata.generation;
+            // An index that has not seen this generation is about to, and
+            // wakes us then: what it knows is of another spec.
+            let report = self.index.due(key).filter(|report| report.generation() == generation);
+            Ok(report.map(|report| report.patch()))
+        };
+        self.client.report(&self.kind, key, patch).await?;
+        Ok(Next::AwaitChange)
+    }
+}
+
+#[derive(Deserialize)]
+struct Head {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    generation: i64,
+}
+
+impl CatalogKind {
+    pub fn of_runtime(self) -> Kind {
+        Kind::new(API_VERSION, self.kind(), self.plural())
+    }
+}

@@ -1,0 +1,253 @@
+//! Reconciles the objects of a hook's kind by asking its endpoint.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use chrono::Utc;
+use serde_json::{Value, json};
+use tidegate_model::kinds::Scope;
+use tidegate_model::{CONDITION_MESSAGE_BYTES_MAX, Object, ObjectKey};
+use tidegate_runtime::{Client, Fault, Item, Kind, Next, ReconcileError, Reconciler};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::answer::{Answer, HookError};
+use super::call::{Endpoint, RelatedObject};
+use super::spec::{HookSpec, Related};
+use crate::report::needed;
+
+/// An object that did not change is sent again by a resync only after so long:
+/// our own status writes must not make us call again.
+const RECALL_AFTER: Duration = Duration::from_secs(60 * 60);
+/// After a failure the endpoint has at least this pause for an object, below
+/// the queue's first delay: the event of the condition that we wrote is no
+/// reason to call.
+const PAUSE: Duration = Duration::from_millis(300);
+
+pub struct HookReconciler {
+    pub(super) spec: HookSpec,
+    pub(super) kind: Kind,
+    pub(super) related: Vec<(Related, Kind, Scope)>,
+    pub(super) endpoint: Endpoint,
+    pub(super) client: Client,
+    /// About 150 bytes an object that the hook selects.
+    seen: Mutex<HashMap<ObjectKey, Seen>>,
+    /// What the hook's status says of the endpoint.
+    responding: Mutex<Option<bool>>,
+}
+
+/// A digest, and the related objects that are in it.
+type Sent<'s> = (u64, &'s [RelatedObject]);
+
+/// The last call for an object.
+#[derive(Clone)]
+struct Seen {
+    /// Of what was sent.
+    digest: u64,
+    at: Instant,
+    due: Option<Instant>,
+    failures: u32,
+    error: Option<HookError>,
+}
+
+impl HookReconciler {
+    pub fn new(
+        spec: HookSpec,
+        kind: Kind,
+        related: Vec<(Related, Kind, Scope)>,
+        endpoint: Endpoint,
+        client: Client,
+    ) -> Self {
+        Self { spec, kind, related, endpoint, client, seen: Mutex::default(), responding: Mutex::default() }
+    }
+
+    async fn call(&self, item: &Item, object: &Object) -> Result<Next, ReconcileError> {
+        let related = self.gather(object).await?;
+        let digest = digest(object, &related);
+        let sent: Sent<'_> = (digest, &related);
+        let last = self.seen(|seen| seen.get(&item.key).cloned()).filter(|last| last.digest == digest);
+        if let Some(settled) = last.as_ref().and_then(Seen::settled) {
+            return settled;
+        }
+        let failures = last.map_or(0, |last| last.failures);
+        let answer = self.endpoint.call(&item.json, &related, failures + 1, Utc::now().timestamp()).await;
+        let outcome = match answer {
+            Ok(answer) => self.accept(item, sent, &answer).await?.map(|()| answer),
+            Err(error) => Err(error),
+        };
+        let (due, error) = match &outcome {
+            Ok(answer) => (answer.requeue_after.map(|after| Instant::now() + after), None),
+            Err(error) => (None, Some(error.clone())),
+        };
+        let failures = if error.is_some() { failures + 1 } else { 0 };
+        let last = Seen { digest, at: Instant::now(), due, failures, error };
+        self.seen(|seen| seen.insert(item.key.clone(), last));
+        self.report_endpoint(&item.key, outcome.as_ref().err()).await;
+        match outcome {
+            Ok(answer) => Ok(answer.requeue_after.map_or(Next::AwaitChange, Next::After)),
+            Err(error) => {
+                self.report_failure(item, sent, &error).await?;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Writes the status that the endpoint answered. The inner error is that
+    /// the server does not take it.
+    async fn accept(
+        &self,
+        item: &Item,
+        sent: Sent<'_>,
+        answer: &Answer,
+    ) -> Result<Result<(), HookError>, ReconcileError> {
+        let mut patch = answer.status.clone().unwrap_or_else(|| json!({}));
+        let generation = item.object()?.generation();
+        self.add_condition(&mut patch, generation, "True", "Answered", "");
+        match self.write(item, sent, patch).await {
+            Ok(()) => Ok(Ok(())),
+            Err(ReconcileError::Terminal(source)) => {
+                Ok(Err(HookError::Terminal(format!("the endpoint's status is refused: {source}"))))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn report_failure(&self, item: &Item, sent: Sent<'_>, error: &HookError) -> Result<(), ReconcileError> {
+        let (reason, message) = match error {
+            HookError::Unreachable(message) => ("EndpointUnreachable", message),
+            HookError::Retryable(message) => ("Retrying", message),
+            HookError::Terminal(message) => ("Refused", message),
+        };
+        let mut patch = json!({});
+        self.add_condition(&mut patch, item.object()?.generation(), "False", reason, message);
+        match self.write(item, sent, patch).await {
+            // The kind has no place for it: the queue's own report remains.
+            Err(ReconcileError::Terminal(_)) => Ok(()),
+            written => written,
+        }
+    }
+
+    /// Only into the object that was sent: another spec gets another call.
+    async fn write(&self, item: &Item, (digest, related): Sent<'_>, patch: Value) -> Result<(), ReconcileError> {
+        let patch = |current: &Item| {
+            let object = current.object()?;
+            Ok(if self::digest(&object, related) == digest { needed(&object, patch.clone()) } else { None })
+        };
+        self.client.report(&self.kind, &item.key, patch).await.map(drop)
+    }
+
+    fn add_condition(&self, patch: &mut Value, generation: i64, status: &str, reason: &str, message: &str) {
+        let mut message = message.to_owned();
+        message.truncate(message.floor_char_boundary(CONDITION_MESSAGE_BYTES_MAX));
+        let condition = json!({
+            "type": self.spec.condition_type(), "status": status, "reason": reason, "message": message,
+            "observedGeneration": generation,
+        });
+        let Value::Object(fields) = patch else { return };
+        // Anything but a list is nonsense, which the server refuses.
+        if let Value::Array(conditions) = fields.entry("conditions").or_insert_with(|| json!([])) {
+            conditions.push(condition);
+        }
+    }
+
+    /// What the object refers to, as it is now.
+    async fn gather(&self, object: &Object) -> Result<Vec<RelatedObject>, ReconcileError> {
+        let mut gathered = Vec::with_capacity(self.related.len());
+        for (related, kind, scope) in &self.related {
+            let pointer = format!("/{}", related.field.replace('.', "/"));
+            let root = Value::Object(object.root().clone());
+            let name = root.pointer(&pointer).and_then(Value::as_str).filter(|name| !name.is_empty());
+            let namespace = object.namespace().filter(|_| *scope == Scope::Namespaced);
+            let json = match name {
+                Some(name) => self.client.get(kind, &kind.key(namespace, name)).await?.map(|item| item.json),
+                None => None,
+            };
+            gathered.push((related.name.clone(), json));
+        }
+        Ok(gathered)
+    }
+
+    /// On the hook itself, when the endpoint begins or ceases to answer.
+    async fn report_endpoint(&self, object: &ObjectKey, error: Option<&HookError>) {
+        let responds = error.is_none();
+        let before = self.responding.lock().unwrap_or_else(PoisonError::into_inner).replace(responds);
+        if before == Some(responds) {
+            return;
+        }
+        let (status, reason) = if responds { ("True", "Answered") } else { ("False", "CallFailed") };
+        let message = error.map(|error| format!("{object}: {error}")).unwrap_or_default();
+        let key = super::kind().key(None, &self.spec.name);
+        let patch = |item: &Item| {
+            let generation = item.object()?.generation();
+            let condition = json!({"type": "Responding", "status": status, "reason": reason, "message": message, "observedGeneration": generation});
+            Ok(Some(json!({"conditions": [condition]})))
+        };
+        if let Err(error) = self.client.report(&super::kind(), &key, patch).await {
+            tracing::warn!(hook = %self.spec.name, error = error.chain(), "the hook's own status could not be written");
+            *self.responding.lock().unwrap_or_else(PoisonError::into_inner) = before;
+        }
+    }
+
+    fn seen<R>(&self, change: impl FnOnce(&mut HashMap<ObjectKey, Seen>) -> R) -> R {
+        change(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Reconciler for HookReconciler {
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Next, ReconcileError> {
+        let item = match self.client.get(&self.kind, key).await {
+            // Its definition is on the way out, and this controller with it.
+            Err(error) if error.is(Fault::KindNotFound) => None,
+            item => item?,
+        };
+        let object = item.as_ref().map(Item::object).transpose()?;
+        match (&item, object.filter(|object| self.spec.selects(object))) {
+            (Some(item), Some(object)) => self.call(item, &object).await,
+            _ => {
+                self.seen(|seen| seen.remove(key));
+                Ok(Next::AwaitChange)
+            }
+        }
+    }
+}
+
+impl Seen {
+    /// What follows without another call; `None` if one is due.
+    fn settled(&self) -> Option<Result<Next, ReconcileError>> {
+        if let Some(error) = &self.error {
+            return (self.at.elapsed() < PAUSE).then(|| Err(error.clone().into()));
+        }
+        match self.due.map(|due| due.saturating_duration_since(Instant::now())) {
+            Some(Duration::ZERO) => None,
+            Some(left) => Some(Ok(Next::After(left))),
+            None => (self.at.elapsed() < RECALL_AFTER).then_some(Ok(Next::AwaitChange)),
+        }
+    }
+}
+
+impl From<HookError> for ReconcileError {
+    fn from(error: HookError) -> Self {
+        match error {
+            HookError::Unreachable(_) => Self::unavailable(error),
+            HookError::Retryable(_) => Self::retryable(error),
+            HookError::Terminal(_) => Self::terminal(error),
+        }
+    }
+}
+
+/// Of what an endpoint decides by: everything but the object's own status.
+fn digest(object: &Object, related: &[RelatedObject]) -> u64 {
+    let mut root = object.root().clone();
+    root.remove("status");
+    if let Some(Value::Object(metadata)) = root.get_mut("metadata") {
+        metadata.remove("resourceVersion");
+    }
+    let mut hash = Xxh3::new();
+    hash.update(Value::Object(root).to_string().as_bytes());
+    for (name, json) in related {
+        hash.update(name.as_bytes());
+        hash.update(&[u8::from(json.is_some())]);
+        hash.update(json.as_deref().unwrap_or_default());
+    }
+    hash.digest()
+}

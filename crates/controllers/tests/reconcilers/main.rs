@@ -1,0 +1,10 @@
+//! The reconcilers under a real manager, over a plane in memory that admits
+//! pushes as the server does and checks every status against its schema.
+#![allow(clippy::unwrap_used)]
+
+mod catalog;
+mod definitions;
+mod hooks;
+mod namespaces;
+mod plane;
+mod world;

@@ -1,0 +1,234 @@
+//! Objects in memory: pushed through admission, watched by version.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+use chrono::Utc;
+use serde_json::Value;
+use tidegate_admission::{
+    Change, Deletion, File, Outcome, Plan, Provenance, Rules, Stamp, State, Verdict, delete_object, drain_namespace,
+    next_object, plan,
+};
+use tidegate_controllers::hooks::HookOptions;
+use tidegate_model::kinds::KindSet;
+use tidegate_model::{EncodedObject, GroupResource, Object, ObjectKey, ResourceVersion};
+use tidegate_runtime::{Item, Manager, ManagerOptions, WatchEvent};
+use tokio::sync::watch;
+
+/// A test that waits longer for a state is stuck.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Clone)]
+pub struct World(pub Arc<Shared>);
+
+pub struct Shared {
+    state: Mutex<Stored>,
+    /// Moves with every change.
+    pub changed: watch::Sender<ResourceVersion>,
+}
+
+pub struct Stored {
+    pub kinds: KindSet,
+    pub objects: BTreeMap<ObjectKey, (Object, ResourceVersion)>,
+    pub log: Vec<WatchEvent>,
+    pub version: ResourceVersion,
+    pub rows: BTreeMap<(String, String), Bytes>,
+    pub lease_term: i64,
+    /// By key: how often a status was written.
+    pub status_writes: BTreeMap<ObjectKey, usize>,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let version = ResourceVersion::line_start(1_763_240_000);
+        let state = Stored {
+            kinds: KindSet::builtin(),
+            objects: BTreeMap::new(),
+            log: Vec::new(),
+            version,
+            rows: BTreeMap::new(),
+            lease_term: 0,
+            status_writes: BTreeMap::new(),
+        };
+        Self(Arc::new(Shared { state: Mutex::new(state), changed: watch::Sender::new(version) }))
+    }
+
+    /// A manager with all controllers, which runs until it is dropped.
+    pub fn manage(&self, hooks: HookOptions) -> Running {
+        let options = ManagerOptions::new("system", "manager", "test");
+        let manager = Manager::new(Arc::new(self.clone()), options);
+        tidegate_controllers::add_to(&manager, hooks).unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let running = manager.clone();
+        let task = tokio::spawn(async move { running.run(stopped).await });
+        Running { manager, stop, task }
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, Stored> {
+        self.0.state.lock().unwrap()
+    }
+
+    pub fn push(&self, files: &[(&str, &str)], removed: &[&str]) -> Result<(), String> {
+        let mut state = self.state();
+        let files = files.iter().map(|(path, text)| File { path, bytes: text.as_bytes() }).collect();
+        let change = Change { files, removed: removed.to_vec() };
+        let Ok(verdict) = plan(&state.kinds, &Seen(&state), &rules(), &change);
+        match verdict {
+            Verdict::Admit(plan) => state.apply(plan),
+            Verdict::Reject(diagnostics) => return Err(diagnostics.iter().map(|d| format!("{d}\n")).collect()),
+        }
+        self.0.changed.send_replace(state.version);
+        Ok(())
+    }
+
+    /// A YAML file that does not matter.
+    pub fn apply(&self, path: &str, text: &str) {
+        self.push(&[(path, text)], &[]).unwrap();
+    }
+
+    pub fn get(&self, kind: &str, name: &str) -> Option<Value> {
+        let state = self.state();
+        let found = state.objects.values().find(|(object, _)| object.kind() == kind && object.name() == name);
+        found.map(|(object, _)| object.clone().into_value())
+    }
+
+    /// `Ready`, the reason why not, or that nothing is said of this generation.
+    pub fn ready(&self, kind: &str, name: &str) -> String {
+        let Some(object) = self.get(kind, name) else { return "gone".into() };
+        if object["status"]["observedGeneration"] != object["metadata"]["generation"] {
+            return "unobserved".into();
+        }
+        let ready = condition(&object, "Ready");
+        if ready["status"] == "True" { "Ready".into() } else { ready["reason"].as_str().unwrap_or("unsaid").into() }
+    }
+
+    pub async fn until(&self, what: &str, holds: impl Fn(&World) -> bool) {
+        let mut changed = self.0.changed.subscribe();
+        let wait = async {
+            while !holds(self) {
+                changed.changed().await.unwrap();
+            }
+        };
+        if tokio::time::timeout(PATIENCE, wait).await.is_err() {
+            panic!("{what} did not come true; there is: {:#?}", self.statuses());
+        }
+    }
+
+    pub async fn until_ready(&self, kind: &str, name: &str, expected: &str) {
+        self.until(&format!("{kind} {name} is {expected}"), |world| world.ready(kind, name) == expected).await;
+    }
+
+    pub fn writes(&self) -> usize {
+        self.state().status_writes.values().sum()
+    }
+
+    fn statuses(&self) -> Vec<String> {
+        let state = self.state();
+        let status = |object: &Object| object.status().map(ToString::to_string).unwrap_or_default();
+        state.objects.iter().map(|(key, (object, _))| format!("{key}: {}", status(object))).collect()
+    }
+}
+
+pub fn condition<'o>(object: &'o Value, kind: &str) -> &'o Value {
+    let conditions = object["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    conditions.iter().find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)
+}
+
+pub struct Running {
+    pub manager: Manager,
+    stop: watch::Sender<bool>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Running {
+    /// Drains and saves.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        self.task.await.unwrap();
+    }
+
+    pub fn controllers(&self) -> Vec<String> {
+        self.manager.reports().iter().map(|report| report.controller.to_string()).collect()
+    }
+}
+
+fn rules() -> Rules {
+    Rules::unrestricted("shop", "all")
+}
+
+impl Stored {
+    pub fn mint(&mut self) -> ResourceVersion {
+        self.version = ResourceVersion::from_raw(self.version.raw() + 3);
+        self.version
+    }
+
+    pub fn put(&mut self, key: ObjectKey, object: Object) -> Item {
+        let version = self.mint();
+        let item = item(&key, &object, version);
+        let is_new = self.objects.insert(key, (object, version)).is_none();
+        self.log.push(if is_new { WatchEvent::Added(item.clone()) } else { WatchEvent::Modified(item.clone()) });
+        item
+    }
+
+    pub fn remove(&mut self, key: &ObjectKey) {
+        if let Some((object, _)) = self.objects.remove(key) {
+            let version = self.mint();
+            self.log.push(WatchEvent::Deleted(item(key, &object, version)));
+        }
+    }
+
+    fn apply(&mut self, plan: Plan) {
+        let now = Utc::now();
+        for put in plan.puts {
+            let uid = format!("uid-{}", self.version.raw());
+            let rules = rules();
+            let source = Provenance { repository: &rules.repository, path: &put.place.path };
+            let current = self.objects.get(&put.key).map(|(object, _)| object);
+            match next_object(&put.desired, current, &Stamp { now, new_uid: &uid, source, commit: None }) {
+                Outcome::Create(next) | Outcome::Update(next) => drop(self.put(put.key, next)),
+                Outcome::Unchanged => {}
+                Outcome::Terminating => panic!("admitted although it is being deleted: {}", put.key),
+            }
+        }
+        for key in plan.drains {
+            let drained = drain_namespace(&self.objects[&key].0, now).unwrap();
+            self.put(key, drained);
+        }
+        for key in plan.deletes {
+            match delete_object(&self.objects[&key].0, now) {
+                Deletion::Remove => self.remove(&key),
+                Deletion::Stamp(stamped) => drop(self.put(key, stamped)),
+                Deletion::Waiting => {}
+            }
+        }
+        self.kinds = plan.kinds;
+    }
+}
+
+pub fn item(key: &ObjectKey, object: &Object, version: ResourceVersion) -> Item {
+    Item { key: key.clone(), version, json: EncodedObject::new(object).stamp(version).into() }
+}
+
+struct Seen<'s>(&'s Stored);
+
+impl State for Seen<'_> {
+    type Error = std::convert::Infallible;
+
+    fn current(&self, key: &ObjectKey) -> Result<Option<Arc<Object>>, Self::Error> {
+        Ok(self.0.objects.get(key).map(|(object, _)| Arc::new(object.clone())))
+    }
+
+    fn defined_at(&self, path: &str) -> Result<Vec<ObjectKey>, Self::Error> {
+        let defined = |object: &Object| Provenance::of(object).is_some_and(|provenance| provenance.path == path);
+        Ok(self.0.objects.iter().filter(|(_, (object, _))| defined(object)).map(|(key, _)| key.clone()).collect())
+    }
+
+    fn count(&self, resource: &GroupResource, namespace: Option<&str>) -> Result<u64, Self::Error> {
+        let fits = |key: &&ObjectKey| {
+            key.resource == *resource && namespace.is_none_or(|name| key.namespace.as_deref() == Some(name))
+        };
+        Ok(self.0.objects.keys().filter(fits).count() as u64)
+    }
+}
