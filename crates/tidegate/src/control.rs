@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use tidegate_controllers::hooks::HookOptions;
+use tidegate_controllers::repository::{self, Repositories};
 use tidegate_runtime::{Manager, ManagerOptions, Plane};
 
 /// All managers of one store compete for this lease.
@@ -17,12 +18,14 @@ pub struct Needs {
     pub holder: String,
     /// Files `NAMESPACE/NAME/KEY`.
     pub secrets_dir: Option<PathBuf>,
+    pub repositories: Arc<dyn Repositories>,
 }
 
 pub fn manager(needs: Needs) -> Result<Manager> {
-    let Needs { plane, holder, secrets_dir } = needs;
+    let Needs { plane, holder, secrets_dir, repositories } = needs;
     let (namespace, name) = LEASE;
     let manager = Manager::new(plane, ManagerOptions::new(namespace, name, &holder));
     tidegate_controllers::add_to(&manager, HookOptions { secrets_dir })?;
+    repository::add_to(&manager, repositories)?;
     Ok(manager)
 }

@@ -14,6 +14,7 @@ mod nearest;
 mod open_files;
 mod output;
 mod progress;
+mod repositories;
 mod telemetry;
 mod units;
 

@@ -38,7 +38,8 @@ pub struct Memory {
 
 pub enum Step {
     Wait(Next),
-    /// The server has noted what a push brought: nothing to look for.
+    /// The server has noted what a push, or somebody else's sync, brought:
+    /// nothing to look for.
     Take(Outcome),
     Look,
 }
@@ -48,16 +49,12 @@ pub fn step(object: &Object, memory: Option<&Memory>, now: Instant) -> Step {
     if is_requested(object) || memory.due.is_some_and(|due| due <= now) {
         return Step::Look;
     }
-    match in_force(object) {
-        // Whatever we last said of it, the next look says it better.
-        Some(noted) if noted.commit != memory.outcome.commit && !is_remote(object) => {
-            if memory.outcome.in_force {
-                Step::Take(noted)
-            } else {
-                Step::Look
-            }
-        }
-        _ => Step::Wait(memory.next(now)),
+    let observed = object.status().and_then(|status| status.get("observedCommit")).and_then(Value::as_str);
+    match in_force(object).filter(|noted| noted.commit.as_deref() != observed) {
+        Some(noted) if memory.outcome.in_force || is_remote(object) => Step::Take(noted),
+        // A push that mended something may have left other problems.
+        Some(_) => Step::Look,
+        None => Step::Wait(memory.next(now)),
     }
 }
 

@@ -35,8 +35,8 @@ async fn when_to_look() {
     let now = Instant::now();
     let remembered = |object: &Object, reason: &str| Memory::new(object, outcome(reason, Some("1")), None, now, 0.5);
     let (early, late) = (now + Duration::from_secs(50), now + Duration::from_secs(61));
-    let quiet = json!({"inForce": {"commit": "1"}, "syncRequestedAt": "2026-01-01T00:00:00Z", "syncHandledAt": "2026-01-01T00:00:00Z"});
-    let pushed = json!({"inForce": {"commit": "2"}});
+    let quiet = json!({"inForce": {"commit": "1"}, "observedCommit": "1", "syncRequestedAt": "2026-01-01T00:00:00Z", "syncHandledAt": "2026-01-01T00:00:00Z"});
+    let pushed = json!({"inForce": {"commit": "2"}, "observedCommit": "1"});
     let asked =
         json!({"syncRequestedAt": "2026-01-01T00:00:00.000002Z", "syncHandledAt": "2026-01-01T00:00:00.000001Z"});
     for (remote, status, reason, at, expected) in [
@@ -44,8 +44,9 @@ async fn when_to_look() {
         (true, &quiet, "InForce", late, "look"),
         (true, &asked, "InForce", early, "look"),
         (true, &asked, "Unreachable", early, "look"),
-        // Our own sync, noted by the server.
-        (true, &pushed, "InForce", early, "after"),
+        // Somebody else's sync.
+        (true, &pushed, "InForce", early, "take"),
+        (true, &pushed, "Invalid", early, "take"),
         (false, &quiet, "InForce", late, "await"),
         (false, &pushed, "InForce", early, "take"),
         (false, &pushed, "Invalid", early, "look"),

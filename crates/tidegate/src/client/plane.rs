@@ -30,7 +30,8 @@ impl RemotePlane {
         Self(client)
     }
 
-    async fn ask<T: DeserializeOwned>(&self, query: &str, variables: Value) -> Result<T, ApiError> {
+    /// The `data` of one operation.
+    pub async fn ask<T: DeserializeOwned>(&self, query: &str, variables: Value) -> Result<T, ApiError> {
         self.0.query(query, variables).await.map_err(|error| match error.downcast::<Refusal>() {
             Ok(refusal) => refused(&refusal),
             Err(error) => ApiError::new(Fault::Unavailable, format!("{error:#}")),

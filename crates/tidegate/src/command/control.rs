@@ -6,11 +6,13 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use tokio::sync::watch;
 
+use super::repo::SYNC_TIME_MAX;
 use super::serve::Signals;
 use crate::cli::ControlArgs;
 use crate::client::{Client, RemotePlane};
 use crate::config::{Log, LogFormat};
 use crate::control::{self, Needs};
+use crate::repositories::RemoteRepositories;
 use crate::telemetry;
 
 pub fn run(args: &ControlArgs) -> Result<ExitCode> {
@@ -28,7 +30,10 @@ async fn control(args: &ControlArgs) -> Result<ExitCode> {
         None => format!("control-{}-{}", std::process::id(), random_word()),
     };
     let secrets_dir = args.secrets_dir.clone();
-    let manager = control::manager(Needs { plane: Arc::new(plane), holder: holder.clone(), secrets_dir })?;
+    let patient = RemotePlane::new(Client::patient(&args.connection, SYNC_TIME_MAX)?);
+    let repositories = Arc::new(RemoteRepositories(patient));
+    let needs = Needs { plane: Arc::new(plane), holder: holder.clone(), secrets_dir, repositories };
+    let manager = control::manager(needs)?;
     tracing::info!(server = args.connection.server, holder, "the controller manager runs");
     let (stop, stopped) = watch::channel(false);
     let running = tokio::spawn(async move { manager.run(stopped).await });

@@ -12,13 +12,13 @@ use crate::cli::{Account, RepoArgs, RepoCommand};
 use crate::client::Client;
 
 /// The longest `remote.fetch_timeout`, and some time to project.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(25 * 3600);
+pub const SYNC_TIME_MAX: Duration = Duration::from_secs(25 * 3600);
 
 const SYNC: &str = "mutation($namespace: String!, $name: String!) { syncRepository(namespace: $namespace, name: $name) \
                     { inForce reason message problems resourceVersion created updated deleted } }";
 
 pub async fn run(args: &RepoArgs) -> Result<ExitCode> {
-    let client = Client::patient(&args.connection, ANSWER_TIME_MAX)?;
+    let client = Client::patient(&args.connection, SYNC_TIME_MAX)?;
     match &args.command {
         RepoCommand::Sync { repository } => sync(&client, repository).await,
         RepoCommand::Verify { repositories, repair } => repo_verify::run(&client, repositories, *repair).await,

@@ -22,6 +22,7 @@ use crate::config::{self, Config, Sources, Switch};
 use crate::control::{self, Needs};
 use crate::open_files;
 use crate::output::Table;
+use crate::repositories::LocalRepositories;
 use crate::telemetry::{self, Reader};
 
 /// For work that no request waits for any more.
@@ -125,7 +126,9 @@ impl Controllers {
     fn start(server: &Server, secrets_dir: Option<PathBuf>) -> Result<Self> {
         let plane = LocalPlane::new(server.api().clone());
         // The store has one server at a time: whoever was it before is gone.
-        let manager = control::manager(Needs { plane: Arc::new(plane), holder: "serve".into(), secrets_dir })?;
+        let repositories = Arc::new(LocalRepositories::new(server.api().clone()));
+        let needs = Needs { plane: Arc::new(plane), holder: "serve".into(), secrets_dir, repositories };
+        let manager = control::manager(needs)?;
         server.watch_controllers(manager.clone());
         let (stop, stopped) = watch::channel(false);
         Ok(Self { task: tokio::spawn(async move { manager.run(stopped).await }), stop })

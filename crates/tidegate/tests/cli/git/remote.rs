@@ -1,8 +1,10 @@
 //! Remote repositories: another server of ours is the host.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 
-use super::super::process::{Said, Site};
+use super::super::process::{PATIENCE, Said, Site};
 use super::recovery::ready;
 use super::{CRD, Hosted, Tree, admin, widget};
 
@@ -39,6 +41,8 @@ impl Pair {
         pair.secret("login", &[("username", "anybody"), ("password", &admin(&pair.host.site))]);
         pair.near.tree.write("crd.yaml", CRD);
         pair.follow(&format!("url: '{}', secretRef: {{name: login}}", pair.url()));
+        // The first look has happened; the next comes when it is asked for.
+        pair.wait("/status/observedCommit", &pair.source.head());
         pair
     }
 
@@ -56,6 +60,40 @@ impl Pair {
         for (key, text) in files {
             fs::write(folder.join(key), text).unwrap();
         }
+    }
+
+    fn status(&self) -> serde_json::Value {
+        let text = self.near.site.say("get repository mirror -o json").good();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()["status"].take()
+    }
+
+    /// Until the Repository says so.
+    fn wait(&self, pointer: &str, expected: &str) {
+        let started = std::time::Instant::now();
+        loop {
+            let status = serde_json::json!({"status": self.status()});
+            if status.pointer(pointer).and_then(serde_json::Value::as_str) == Some(expected) {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "{pointer} is not {expected} in {status:#}");
+        }
+    }
+
+    fn condition(&self, kind: &str) -> serde_json::Value {
+        let status = self.status();
+        let conditions = status["conditions"].as_array().unwrap().clone();
+        conditions.into_iter().find(|condition| condition["type"] == kind).unwrap_or_default()
+    }
+
+    /// What the webhook's caller gets: the code and the body.
+    fn call(&self, name: &str, headers: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.near.site.port)).unwrap();
+        let fixed = format!("host: x\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+        write!(stream, "POST /hooks/git/default/{name} HTTP/1.1\r\n{fixed}{headers}\r\n{body}").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head[9..12].parse().unwrap(), body.to_owned())
     }
 
     fn sync(&self) -> Said {
@@ -83,8 +121,8 @@ fn a_remote_is_followed_through_good_and_bad_commits() {
     let pair = Pair::start();
     let first = pair.source.head();
     let told = pair.synced();
-    assert!(told.starts_with(&format!("{first} is in force\n+1 ~0 -0 objects, resourceVersion ")), "{told}");
-    assert!(pair.synced().contains("+0 ~0 -0 objects"));
+    assert!(told.starts_with(&format!("{first} is in force\n+0 ~0 -0 objects, resourceVersion ")), "{told}");
+    assert_eq!(pair.near.field("repository mirror", "/status/objects"), "1");
 
     pair.source.write("b.yaml", &widget("b", 101)).write("a.yaml", &widget("a", 2)).commit().pushed();
     let told = pair.failed("Invalid");
@@ -141,7 +179,8 @@ fn what_keeps_a_remote_from_being_fetched_changes_nothing() {
     let other = Tree::clone(&pair.host.site, "default/other", "other");
     other.write("b.yaml", &widget("b", 1)).commit().pushed();
     pair.follow(&format!("url: '{}', {secret}", pair.url().replace("source", "other")));
-    assert!(pair.synced().contains("+1 ~0 -1 objects"));
+    pair.synced();
+    assert_eq!(pair.widgets(), "widgets.example.com/b");
 
     let port = pair.host.site.port;
     pair.host.server.signal(rustix::process::Signal::KILL);
@@ -155,4 +194,47 @@ fn what_keeps_a_remote_from_being_fetched_changes_nothing() {
     pair.near.server = pair.near.site.serve_with(&["--secrets-dir", "secrets"]);
     assert_eq!(pair.widgets(), "widgets.example.com/b");
     assert_eq!(ready(pair.near.site.port).0, 200);
+}
+
+#[test]
+fn a_webhook_is_a_fetch_and_the_object_tells_what_came_of_it() {
+    let pair = Pair::start();
+    pair.secret("login", &[("webhook", "shared\n")]);
+    let body = r#"{"ref": "refs/heads/main"}"#;
+    let gitlab = "x-gitlab-event: Push Hook\r\nx-gitlab-token: shared\r\n";
+    pair.source.write("b.yaml", &widget("b", 7)).commit().pushed();
+    let (code, told) = pair.call("mirror", gitlab, body);
+    assert_eq!((code, &*told), (202, r#"{"result":"a fetch is on its way"}"#));
+    pair.wait("/status/observedCommit", &pair.source.head());
+    assert_eq!(pair.near.field("widget b", "/spec/size"), "7");
+    let status = pair.status();
+    assert_eq!(status["syncHandledAt"], status["syncRequestedAt"]);
+    assert_eq!((&status["objects"], &status["files"]), (&2.into(), &2.into()));
+    assert_eq!(pair.condition("Ready")["status"], "True");
+
+    // A bad commit: named at its line, and healed by the next.
+    pair.source.write("b.yaml", &widget("b", 101)).commit().pushed();
+    pair.call("mirror", gitlab, body);
+    pair.wait("/status/attemptedCommit", &pair.source.head());
+    let synced = pair.condition("Synced");
+    assert_eq!((&synced["status"], &synced["reason"]), (&"False".into(), &"Invalid".into()));
+    assert!(synced["message"].as_str().unwrap().contains("b.yaml:5: spec.size: "), "{synced}");
+    assert_eq!(pair.status()["observedCommit"], status["observedCommit"]);
+    pair.source.write("b.yaml", &widget("b", 100)).commit().pushed();
+    pair.call("mirror", gitlab, body);
+    pair.wait("/status/observedCommit", &pair.source.head());
+    assert_eq!(pair.condition("Synced")["status"], "True");
+
+    // Whoever does not know the secret learns nothing.
+    let strip = |(code, body): (u16, String)| (code, body.split("requestId").next().unwrap().to_owned());
+    let refused = strip(pair.call("mirror", &gitlab.replace("shared", "other"), body));
+    assert_eq!(refused.0, 401);
+    assert_eq!(strip(pair.call("absent", gitlab, body)), refused);
+    assert_eq!(strip(pair.call("mirror", "x-github-event: push\r\n", body)), refused);
+    let other = r#"{"ref": "refs/heads/other"}"#;
+    assert_eq!(pair.call("mirror", gitlab, other), (202, r#"{"result":"nothing to do"}"#.to_owned()));
+    // A rotated secret counts at once.
+    pair.secret("login", &[("webhook", "rotated")]);
+    assert_eq!(pair.call("mirror", gitlab, body).0, 401);
+    assert_eq!(pair.call("mirror", &gitlab.replace("shared", "rotated"), body).0, 202);
 }
