@@ -51,7 +51,7 @@ async fn objects(plane: &dyn Plane, kind: &Kind, push: &impl AsyncFn(&str, i64))
 
     let finalizer = "example.com/wait".to_owned();
     let at = precondition(&written, None);
-    let held = plane.patch_finalizers(kind, &at, &[finalizer.clone()], &[]).await.unwrap().unwrap();
+    let held = plane.patch_finalizers(kind, &at, std::slice::from_ref(&finalizer), &[]).await.unwrap().unwrap();
     assert_eq!(held.object().unwrap().finalizers().collect::<Vec<_>>(), [&finalizer]);
     let freed = plane.patch_finalizers(kind, &precondition(&held, None), &[], &[finalizer]).await.unwrap();
     assert!(freed.is_some(), "it is not being deleted");
