@@ -151,10 +151,6 @@ impl Plane for World {
         Ok(left)
     }
 
-    async fn head(&self) -> Result<ResourceVersion, ApiError> {
-        Ok(self.state().version)
-    }
-
     async fn lease(&self, request: &LeaseRequest) -> Result<Lease, ApiError> {
         let mut state = self.state();
         let holder = match request {

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use chrono::Utc;
 use serde_json::Value;
 use tidegate_admission::{
-    Change, Deletion, File, Outcome, Plan, Provenance, Rules, Stamp, State, Verdict, delete_object, drain_namespace,
-    next_object, plan,
+    Change, Deletion, File, LastChange, Outcome, Plan, Provenance, Rules, Stamp, State, Verdict, delete_object,
+    drain_namespace, next_object, plan,
 };
 use tidegate_controllers::hooks::HookOptions;
 use tidegate_model::kinds::KindSet;
@@ -186,7 +186,11 @@ impl Stored {
             let rules = rules();
             let source = Provenance { repository: &rules.repository, path: &put.place.path };
             let current = self.objects.get(&put.key).map(|(object, _)| object);
-            match next_object(&put.desired, current, &Stamp { now, new_uid: &uid, source, commit: None }) {
+            match next_object(
+                &put.desired,
+                current,
+                &Stamp { now, new_uid: &uid, source, change: LastChange::default() },
+            ) {
                 Outcome::Create(next) | Outcome::Update(next) => drop(self.put(put.key, next)),
                 Outcome::Unchanged => {}
                 Outcome::Terminating => panic!("admitted although it is being deleted: {}", put.key),
