@@ -14,17 +14,20 @@ fn help_is_enough_to_get_going() {
         Usage: tidegate <COMMAND>
 
         Commands:
-          serve       Run the server: Git repositories, the store, the GraphQL API, the watch
-          check       Check the manifests of a work tree as a push would be checked
-          get         Show objects as a table, YAML or JSON
-          watch       Follow the changes of objects; resumes by itself after a lost connection
-          kinds       List the kinds that the server knows
-          whoami      Say who the token is
-          token       Create and revoke tokens of service accounts
-          repo        Bring repositories up to date, and compare them with the store
-          store       Check, compact, export and import the store of a stopped server
-          completion  Print a completion script for a shell
-          help        Print this message or the help of the given subcommand(s)
+          serve        Run the server: Git repositories, the store, the GraphQL API, the watch
+          control      Run the controller manager of a server as a process of its own
+          check        Check the manifests of a work tree as a push would be checked
+          get          Show objects as a table, YAML or JSON
+          watch        Follow the changes of objects; resumes by itself after a lost connection
+          kinds        List the kinds that the server knows
+          whoami       Say who the token is
+          token        Create and revoke tokens of service accounts
+          repo         Bring repositories up to date, and compare them with the store
+          controllers  Show what each controller does, and how far behind it is
+          quarantine   List and release the objects that controllers have given up on
+          store        Check, compact, export and import the store of a stopped server
+          completion   Print a completion script for a shell
+          help         Print this message or the help of the given subcommand(s)
 
         Options:
           -h, --help     Print help
