@@ -3,6 +3,7 @@
 // A helper that fails is a test that fails.
 #![allow(clippy::unwrap_used)]
 
+mod catalog;
 mod check;
 mod client;
 mod controllers;
