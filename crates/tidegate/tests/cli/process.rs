@@ -58,6 +58,9 @@ pub fn said(command: &mut Command) -> Said {
     Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
+/// For tests that count the events of objects: nobody writes statuses.
+pub const QUIET: &[&str] = &["--controllers=off"];
+
 /// A process whose lines can be waited for.
 pub struct Running {
     child: Child,

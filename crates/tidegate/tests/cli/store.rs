@@ -7,12 +7,12 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::process::{Running, Site, said};
+use super::process::{QUIET, Running, Site, said};
 
 /// A site that has served once, and the version of its products.
 fn stopped_site() -> (Site, String) {
     let site = Site::new();
-    let mut server = site.serve();
+    let mut server = site.serve_with(QUIET);
     let list: Value = serde_json::from_str(&site.say("get products -o json").good()).unwrap();
     server.signal(Signal::TERM);
     assert_eq!(server.wait().code(), Some(0));
@@ -20,7 +20,7 @@ fn stopped_site() -> (Site, String) {
 }
 
 fn serve_from(site: &Site, data_dir: &str) -> Running {
-    let mut server = Running::start(site.serve_command().args(["--data-dir", data_dir]));
+    let mut server = Running::start(site.serve_command().args(QUIET).args(["--data-dir", data_dir]));
     server.err.until("\"message\":\"ready\"");
     server
 }
@@ -28,7 +28,7 @@ fn serve_from(site: &Site, data_dir: &str) -> Running {
 #[test]
 fn a_running_server_is_not_disturbed() {
     let site = Site::new();
-    let server = site.serve();
+    let server = site.serve_with(QUIET);
     for line in ["store check", "store compact", "store export backup"] {
         let refused = site.say(line);
         assert_eq!(refused.code, Some(1), "{line}");
@@ -74,7 +74,7 @@ fn a_moved_store_keeps_its_cursors_and_a_restored_one_ends_them() {
 #[test]
 fn a_watch_over_a_restored_backup_shows_what_it_missed() {
     let site = Site::new();
-    let mut server = site.serve();
+    let mut server = site.serve_with(QUIET);
     let mut watch = Running::start(&mut site.client("watch products -o name"));
     watch.out.until("ADDED products.catalog.gitstore.dev/chair");
     watch.out.until("ADDED products.catalog.gitstore.dev/desk-lamp");
@@ -86,7 +86,7 @@ fn a_watch_over_a_restored_backup_shows_what_it_missed() {
     site.say("store import backup --restore").good();
     site.remove("chair.yaml");
     site.product("sofa", "Sofa");
-    let _server = site.serve();
+    let _server = site.serve_with(QUIET);
     watch.err.until("reading the list again");
     let missed = [watch.out.next(), watch.out.next()];
     assert_eq!(missed, ["ADDED products.catalog.gitstore.dev/sofa", "DELETED products.catalog.gitstore.dev/chair"]);

@@ -5,7 +5,7 @@ use std::time::Instant;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::process::{PATIENCE, Running, Site};
+use super::process::{PATIENCE, QUIET, Running, Site};
 
 /// `ADDED chair`.
 fn short(line: &str) -> String {
@@ -16,7 +16,7 @@ fn short(line: &str) -> String {
 #[test]
 fn the_current_objects_and_an_end_for_scripts() {
     let site = Site::new();
-    let _server = site.serve();
+    let _server = site.serve_with(QUIET);
     let events = site.say("watch products -o json --count 2").good();
     assert_eq!(events.lines().map(short).collect::<Vec<_>>(), ["ADDED chair", "ADDED desk-lamp"]);
     let table = site.say("watch products chair --count 1").good();
@@ -31,7 +31,7 @@ fn the_current_objects_and_an_end_for_scripts() {
 #[test]
 fn a_watch_resumes_over_a_restart_of_its_server() {
     let site = Site::new();
-    let mut server = site.serve();
+    let mut server = site.serve_with(QUIET);
     let mut watch = Running::start(&mut site.client("watch products -o json"));
     assert_eq!([short(&watch.out.next()), short(&watch.out.next())], ["ADDED chair", "ADDED desk-lamp"]);
 
@@ -41,7 +41,7 @@ fn a_watch_resumes_over_a_restart_of_its_server() {
     site.product("desk-lamp", "A Better Lamp");
     site.product("sofa", "Sofa");
     site.remove("chair.yaml");
-    let _server = site.serve();
+    let _server = site.serve_with(QUIET);
 
     let lines: Vec<String> = (0..3).map(|_| watch.out.next()).collect();
     assert!(!lines.iter().any(|line| line.contains(r#""object":null"#)), "read from the log, not guessed: {lines:#?}");
@@ -56,14 +56,14 @@ fn a_watch_resumes_over_a_restart_of_its_server() {
 #[test]
 fn a_killed_server_is_no_different() {
     let site = Site::new();
-    let mut server = site.serve();
+    let mut server = site.serve_with(QUIET);
     let mut watch = Running::start(&mut site.client("watch products -o json --no-initial --count 1"));
     // Only a watch that is open notices.
     watch_is_open(&site);
     server.signal(Signal::KILL);
     server.wait();
     site.product("sofa", "Sofa");
-    let _server = site.serve();
+    let _server = site.serve_with(QUIET);
     assert_eq!(short(&watch.out.next()), "ADDED sofa");
     assert_eq!(watch.wait().code(), Some(0));
 }
