@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::reverse_args::ReverseArgs;
 use crate::units::parse_duration;
 
 const EXAMPLES: &str = "\
@@ -31,6 +32,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Run the controller manager of a server as a process of its own
     Control(ControlArgs),
+    /// Write every change of a Kubernetes cluster to Git, with its author
+    Reverse(Box<ReverseArgs>),
     /// Check the manifests of a work tree as a push would be checked
     Check(CheckArgs),
     /// Show objects as a table, YAML or JSON

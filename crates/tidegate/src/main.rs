@@ -15,6 +15,7 @@ mod open_files;
 mod output;
 mod progress;
 mod repositories;
+mod reverse_args;
 mod telemetry;
 mod units;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::catalog::{Catalog, TypeId};
 use super::resolve::{Omitted, resolve};
-use super::route::Routes;
+use super::route::{Routes, Selection};
 use crate::config::{
     ConfigKind, ConfigSet, Configured, GitDestination, GitRepoConfig, Glob, Id, NamespacedRef, Problem, Reason, Rule,
     RuleScope, check_base_folder, check_branch, check_repo_url, folders_overlap,
@@ -57,6 +57,20 @@ impl Desired {
     pub fn claims_of(&self, destination: &Id) -> BTreeSet<ClaimId> {
         let wanted = self.routes.of_destination(destination);
         wanted.map(|(of, selection)| self.claim(of, selection.namespace.as_deref())).collect()
+    }
+
+    /// The same for one type.
+    pub fn claims_of_type(&self, destination: &Id, of: &TypeId) -> BTreeSet<ClaimId> {
+        let wanted = self.routes.of_destination(destination).filter(|(own, _)| *own == of);
+        wanted.map(|(of, selection)| self.claim(of, selection.namespace.as_deref())).collect()
+    }
+
+    /// What a destination has of a type, and which watches tell of it: while
+    /// this stays, what was compared with Git stays compared.
+    pub fn share(&self, destination: &Id, of: &TypeId) -> (Vec<Selection>, BTreeSet<ClaimId>) {
+        let wanted = self.routes.of_destination(destination).filter(|(own, _)| *own == of);
+        let selections = wanted.map(|(_, selection)| selection.clone()).collect();
+        (selections, self.claims_of_type(destination, of))
     }
 
     /// The watch that tells of this type and namespace: the one of all

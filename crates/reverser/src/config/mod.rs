@@ -12,9 +12,9 @@ mod validate;
 
 pub use glob::Glob;
 pub use kinds::{
-    ClusterWatchRule, Commit, ConfigKind, Encryption, EncryptionProvider, GitDestination, GitRepoConfig, LocalRef,
-    NamespacedRef, OperationName, Rule, RuleScope, SecretPolicy, Signing, WatchRule,
+    ClusterWatchRule, Commit, ConfigKind, Encryption, EncryptionProvider, GROUP, GitDestination, GitRepoConfig,
+    LocalRef, NamespacedRef, OperationName, Rule, RuleScope, SecretPolicy, Signing, VERSION, WatchRule,
 };
-pub use set::{ConfigSet, Configured, Id, Meta};
+pub use set::{ConfigSet, Configured, Id, Meta, id_of};
 pub use status::{Condition, Reason, StatusBody, Truth};
 pub use validate::{Problem, check_base_folder, check_branch, check_repo_url, folders_overlap};

@@ -41,6 +41,13 @@ pub struct Meta {
     pub status: Option<Value>,
 }
 
+impl Meta {
+    /// Stays while the spec stays: the API server counts its changes.
+    pub fn incarnation(&self) -> (String, i64) {
+        (self.uid.clone(), self.generation)
+    }
+}
+
 /// An object whose spec may be unreadable; then the reason stands in for it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Configured<T> {
@@ -78,6 +85,19 @@ impl ConfigSet {
             ConfigKind::WatchRule => _ = self.rules.remove(id),
             ConfigKind::ClusterWatchRule => _ = self.cluster_rules.remove(id),
         }
+    }
+
+    /// Whether both ask for the same; statuses and versions aside.
+    pub fn has_same_specs(&self, other: &Self) -> bool {
+        fn same<T: PartialEq>(a: &BTreeMap<Id, Configured<T>>, b: &BTreeMap<Id, Configured<T>>) -> bool {
+            let spec = |entry: &Configured<T>| entry.meta.incarnation();
+            a.len() == b.len()
+                && a.iter().zip(b).all(|((a_id, a), (b_id, b))| a_id == b_id && spec(a) == spec(b) && a.spec == b.spec)
+        }
+        same(&self.repos, &other.repos)
+            && same(&self.destinations, &other.destinations)
+            && same(&self.rules, &other.rules)
+            && same(&self.cluster_rules, &other.cluster_rules)
     }
 
     pub fn ids(&self, kind: ConfigKind) -> Vec<Id> {

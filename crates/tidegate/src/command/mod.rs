@@ -10,6 +10,7 @@ mod hook;
 mod kinds;
 mod repo;
 mod repo_verify;
+mod reverse;
 mod select;
 mod serve;
 mod serve_options;
@@ -58,6 +59,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
         Command::Serve(args) => return serve::run(&args),
         Command::Control(args) => return control::run(&args),
+        Command::Reverse(args) => return reverse::run(*args),
         Command::Check(args) => return check::run(&args),
         Command::Get(args) => client(get::run(args))?,
         Command::Watch(args) => client(watch::run(args))?,

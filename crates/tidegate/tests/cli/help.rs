@@ -16,6 +16,7 @@ fn help_is_enough_to_get_going() {
         Commands:
           serve        Run the server: Git repositories, the store, the GraphQL API, the watch
           control      Run the controller manager of a server as a process of its own
+          reverse      Write every change of a Kubernetes cluster to Git, with its author
           check        Check the manifests of a work tree as a push would be checked
           get          Show objects as a table, YAML or JSON
           watch        Follow the changes of objects; resumes by itself after a lost connection
@@ -50,6 +51,8 @@ fn every_command_has_help_and_version() {
     let directory = tempfile::tempdir().unwrap();
     for command in [
         "serve",
+        "reverse",
+        "reverse install",
         "check",
         "get",
         "watch",

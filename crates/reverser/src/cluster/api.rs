@@ -1,0 +1,162 @@
+//! Requests and their failures.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use kube::Client;
+use kube::client::Body;
+use serde_json::Value;
+use tokio::time::timeout;
+
+/// An answer that takes longer is a server that does not answer.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+/// A page of 500 objects of the size that etcd allows (1.5 MiB) would be more;
+/// pages of real objects are a tenth of this.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+
+pub const MERGE_PATCH: &str = "application/merge-patch+json";
+pub const JSON: &str = "application/json";
+
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// The API server said no.
+    #[error("{method} {path}: {status}: {message}")]
+    Refused { method: Method, path: String, status: StatusCode, message: String },
+    #[error("{method} {path} failed")]
+    Failed { method: Method, path: String, source: Box<dyn std::error::Error + Send + Sync> },
+}
+
+impl ApiError {
+    pub fn status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Refused { status, .. } => Some(*status),
+            Self::Failed { .. } => None,
+        }
+    }
+
+    pub fn is_not_found(&self) -> bool {
+        self.status() == Some(StatusCode::NOT_FOUND)
+    }
+
+    pub fn is_conflict(&self) -> bool {
+        self.status() == Some(StatusCode::CONFLICT)
+    }
+
+    /// With its causes, for a condition or a log.
+    pub fn told(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text.push_str(&format!(": {error}"));
+            cause = error.source();
+        }
+        text
+    }
+}
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Api {
+    client: Client,
+}
+
+impl Api {
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    pub async fn get(&self, path: &str) -> Result<Value, ApiError> {
+        self.json(Method::GET, path, JSON, None).await
+    }
+
+    pub async fn get_as(&self, path: &str, accept: &str) -> Result<Value, ApiError> {
+        let bytes = self.answer(Method::GET, path, accept, JSON, Vec::new()).await?;
+        parse(&Method::GET, path, &bytes)
+    }
+
+    pub async fn create(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
+        self.json(Method::POST, path, JSON, Some(object)).await
+    }
+
+    pub async fn replace(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
+        self.json(Method::PUT, path, JSON, Some(object)).await
+    }
+
+    pub async fn merge(&self, path: &str, patch: &Value) -> Result<Value, ApiError> {
+        self.json(Method::PATCH, path, MERGE_PATCH, Some(patch)).await
+    }
+
+    /// A watch: the body goes on for as long as the server likes.
+    pub async fn open(&self, path: &str) -> Result<Body, ApiError> {
+        let response = self.send(Method::GET, path, JSON, JSON, Vec::new()).await?;
+        Ok(self.checked(Method::GET, path, response).await?.into_body())
+    }
+
+    async fn json(&self, method: Method, path: &str, content: &str, body: Option<&Value>) -> Result<Value, ApiError> {
+        let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+        let bytes = self.answer(method.clone(), path, JSON, content, body).await?;
+        parse(&method, path, &bytes)
+    }
+
+    async fn answer(
+        &self,
+        method: Method,
+        path: &str,
+        accept: &str,
+        content: &str,
+        body: Vec<u8>,
+    ) -> Result<Bytes, ApiError> {
+        let whole = async {
+            let response = self.send(method.clone(), path, accept, content, body).await?;
+            let response = self.checked(method.clone(), path, response).await?;
+            read(&method, path, response).await
+        };
+        timeout(ANSWER_TIME_MAX, whole).await.map_err(|late| failed(&method, path, late))?
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        accept: &str,
+        content: &str,
+        body: Vec<u8>,
+    ) -> Result<Response<Body>, ApiError> {
+        let request = Request::builder()
+            .method(method.clone())
+            .uri(path)
+            .header(http::header::ACCEPT, accept)
+            .header(http::header::CONTENT_TYPE, content)
+            .body(Body::from(body))
+            .map_err(|error| failed(&method, path, error))?;
+        let sent = timeout(ANSWER_TIME_MAX, self.client.send(request)).await;
+        sent.map_err(|late| failed(&method, path, late))?.map_err(|error| failed(&method, path, error))
+    }
+
+    async fn checked(&self, method: Method, path: &str, response: Response<Body>) -> Result<Response<Body>, ApiError> {
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let bytes = read(&method, path, response).await.unwrap_or_default();
+        let said = serde_json::from_slice::<Value>(&bytes).ok();
+        let message = said.as_ref().and_then(|said| said["message"].as_str()).map(str::to_owned);
+        let message = message.unwrap_or_else(|| String::from_utf8_lossy(&bytes).chars().take(200).collect());
+        Err(ApiError::Refused { method, path: path.into(), status, message })
+    }
+}
+
+async fn read(method: &Method, path: &str, response: Response<Body>) -> Result<Bytes, ApiError> {
+    let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+    Ok(body.map_err(|error| failed(method, path, error))?.to_bytes())
+}
+
+fn parse(method: &Method, path: &str, bytes: &[u8]) -> Result<Value, ApiError> {
+    serde_json::from_slice(bytes).map_err(|error| failed(method, path, error))
+}
+
+fn failed(method: &Method, path: &str, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ApiError {
+    ApiError::Failed { method: method.clone(), path: path.into(), source: error.into() }
+}

@@ -1,0 +1,18 @@
+//! The Kubernetes API, as far as the operator speaks it.
+//!
+//! Invariant: this folder alone talks to the API server. A list is complete or
+//! it is an error.
+
+mod api;
+mod connect;
+mod discovery;
+mod follow;
+mod lines;
+mod machine;
+mod path;
+
+pub use api::{Api, ApiError};
+pub use connect::{ConnectError, connect};
+pub use discovery::{Discovered, discover};
+pub use follow::{Consumer, Follow, Relist, follow};
+pub use path::{collection, object};

@@ -1,0 +1,198 @@
+//! Destinations and the branches that they share.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tidegate_git::{Remote, Signer};
+
+use super::reader::ClusterReader;
+use super::repos::read_secret;
+use super::state::{BranchKey, Engine, Msg, destination_id};
+use crate::branch::{BaseFolder, Branch, BranchConfig, BranchStatus, Destination, Ticket};
+use crate::claims::{Desired, DestinationPlan, TypeId};
+use crate::config::{self, GitDestination, Id, Problem, Reason};
+use crate::secrets::{SecretPolicy, Sops};
+use crate::signing::SigningKey;
+
+/// A destination that is in force.
+pub(super) struct Active {
+    pub branch: BranchKey,
+    pub plan: DestinationPlan,
+    /// Why it is not on its branch yet.
+    pub problem: Option<Problem>,
+    /// Nothing of it has been compared with Git.
+    pub is_unseeded: bool,
+    /// The last comparison, on its way to Git.
+    pub seeded: Option<Ticket>,
+    /// Types whose selection changed since.
+    pub unseeded_types: BTreeSet<TypeId>,
+}
+
+impl Active {
+    /// Whether everything that it selects was compared, and is in Git.
+    pub fn is_mirrored(&self, status: &BranchStatus) -> bool {
+        let is_pushed = self.seeded.is_some_and(|ticket| status.acknowledged >= ticket);
+        !self.is_unseeded && self.unseeded_types.is_empty() && is_pushed
+    }
+}
+
+impl Engine {
+    /// `before` is the plan that the destinations were told by.
+    pub(super) async fn follow_destinations(&mut self, before: &Desired) {
+        let desired = self.desired.clone();
+        let gone: Vec<_> = self.destinations.keys().filter(|id| !is_same(self, &desired, id)).cloned().collect();
+        for id in gone {
+            self.forget_destination(&id);
+        }
+        for (id, plan) in &desired.destinations {
+            let Ok(plan) = plan else { continue };
+            if !self.destinations.contains_key(id) {
+                let branch = (plan.repo.clone(), plan.spec.branch.clone());
+                let (problem, seeded, unseeded_types) = Default::default();
+                let active = Active { branch, plan: plan.clone(), problem, is_unseeded: true, seeded, unseeded_types };
+                self.destinations.insert(id.clone(), active);
+            }
+            self.note_changed_types(id, before);
+            self.put_on_branch(id).await;
+        }
+        self.stop_unused_branches().await;
+    }
+
+    /// What another selection or another watch tells of is compared again.
+    fn note_changed_types(&mut self, id: &Id, before: &Desired) {
+        let desired = self.desired.clone();
+        let Some(active) = self.destinations.get_mut(id) else { return };
+        let types: BTreeSet<_> = [before, &desired]
+            .into_iter()
+            .flat_map(|desired| desired.routes.of_destination(id).map(|(of, _)| of.clone()))
+            .collect();
+        active.unseeded_types.extend(types.into_iter().filter(|of| before.share(id, of) != desired.share(id, of)));
+    }
+
+    /// Starts the branch if it is the first on it.
+    async fn put_on_branch(&mut self, id: &Id) {
+        let Some(active) = self.destinations.get(id) else { return };
+        let (key, spec) = (active.branch.clone(), active.plan.spec.clone());
+        let remote = match self.repos.get(&key.0).and_then(|repo| repo.state.as_ref()) {
+            Some(Ok(remote)) => Some(remote.clone()),
+            _ => None,
+        };
+        // A branch that runs goes on with what it has.
+        if remote.is_none() && !self.branches.contains_key(&key) {
+            return;
+        }
+        let problem = match self.destination(&id.namespace, &spec).await {
+            Ok(destination) => self.start_branch(&key, remote).map(|branch| {
+                branch.set_destination(&destination_id(id), destination);
+            }),
+            Err(problem) => Err(problem),
+        };
+        if let Some(active) = self.destinations.get_mut(id) {
+            active.problem = problem.err();
+        }
+    }
+
+    fn start_branch(&mut self, key: &BranchKey, remote: Option<Remote>) -> Result<Branch, Problem> {
+        if let Some(branch) = self.branches.get(key) {
+            return Ok(branch.clone());
+        }
+        let options = &self.parts.options;
+        let of_repo = self.branches.keys().filter(|(repo, _)| *repo == key.0).count();
+        if self.branches.len() >= options.workers_max || of_repo >= options.workers_per_repo_max {
+            let (all, one) = (options.workers_max, options.workers_per_repo_max);
+            let message = format!(
+                "{all} branches, or {one} of one repository, are in use: raise --workers-max-global or --workers-max-per-repo"
+            );
+            return Err(Problem::new(Reason::TooManyBranches, message));
+        }
+        let Some(remote) = remote else {
+            return Err(Problem::new(Reason::RepoConfigNotReady, "the repository's Secret is being read"));
+        };
+        let config = BranchConfig {
+            program: options.program.clone(),
+            clone_dir: options.work_dir.join("branches").join(folder_name(key)),
+            branch: key.1.clone(),
+            operator: options.operator.clone(),
+            limits: options.limits,
+        };
+        let reader = Arc::new(ClusterReader { api: self.parts.api.clone() });
+        let branch = Branch::start(config, remote, reader, self.parts.git_metrics.clone());
+        let (mut status, messages) = (branch.status(), self.messages.clone());
+        self.tasks.spawn(async move {
+            while status.changed().await.is_ok() {
+                let _ = messages.send(Msg::Branch).await;
+            }
+        });
+        self.branches.insert(key.clone(), branch.clone());
+        Ok(branch)
+    }
+
+    async fn destination(&self, namespace: &str, spec: &GitDestination) -> Result<Destination, Problem> {
+        let base_folder = BaseFolder::parse(&spec.base_folder)
+            .map_err(|error| Problem::new(Reason::InvalidFolder, format!("spec.baseFolder: {error}")))?;
+        let secrets = match (&spec.encryption, spec.secrets) {
+            (Some(encryption), _) => {
+                let sops = Sops::new(&encryption.recipients).map_err(|error| {
+                    Problem::new(Reason::EncryptionInvalid, format!("spec.encryption.recipients: {error}"))
+                })?;
+                SecretPolicy::Encrypt(Arc::new(sops))
+            }
+            (None, config::SecretPolicy::Plaintext) => SecretPolicy::Plaintext,
+            (None, config::SecretPolicy::Skip) => SecretPolicy::Skip,
+        };
+        let signer = match &spec.commit.signing {
+            Some(signing) => Some(self.signer(namespace, &signing.secret_ref.name).await?),
+            None => None,
+        };
+        Ok(Destination { base_folder, secrets, signer })
+    }
+
+    async fn signer(&self, namespace: &str, secret: &str) -> Result<Arc<dyn Signer>, Problem> {
+        let files = read_secret(&self.parts.api, namespace, secret).await?;
+        let text = |names: &[&str]| {
+            let found = names.iter().find_map(|name| files.get(*name));
+            found.and_then(|bytes| String::from_utf8(bytes.clone()).ok())
+        };
+        let malformed =
+            |why: String| Problem::new(Reason::SecretMalformed, format!("Secret {namespace}/{secret}: {why}"));
+        let key = text(&["ssh-privatekey", "identity"])
+            .ok_or_else(|| malformed("there is no `ssh-privatekey`: commits are signed with an SSH key".into()))?;
+        let passphrase = text(&["passphrase", "ssh-password"]);
+        let key = SigningKey::parse(&key, passphrase.as_deref()).map_err(|error| malformed(error.to_string()))?;
+        Ok(Arc::new(key))
+    }
+
+    fn forget_destination(&mut self, id: &Id) {
+        if let Some(active) = self.destinations.remove(id)
+            && let Some(branch) = self.branches.get(&active.branch)
+        {
+            branch.forget(&destination_id(id));
+        }
+    }
+
+    async fn stop_unused_branches(&mut self) {
+        let used: BTreeSet<_> = self.destinations.values().map(|active| active.branch.clone()).collect();
+        let unused: Vec<_> = self.branches.keys().filter(|key| !used.contains(key)).cloned().collect();
+        for key in unused {
+            if let Some(branch) = self.branches.remove(&key) {
+                branch.stop().await;
+            }
+        }
+    }
+}
+
+/// Whether a running destination is still what it was when it was seeded.
+fn is_same(engine: &Engine, desired: &Desired, id: &Id) -> bool {
+    let (Some(active), Some(Ok(plan))) = (engine.destinations.get(id), desired.destinations.get(id)) else {
+        return false;
+    };
+    // Another Secret or another list of branches needs no other comparison.
+    let matters = |plan: &DestinationPlan| (plan.repo.clone(), plan.repo_spec.repo_url.clone(), plan.spec.clone());
+    matters(&active.plan) == matters(plan)
+}
+
+/// A name that no other branch has, and that a person recognises.
+fn folder_name((repo, branch): &BranchKey) -> String {
+    let hash = xxhash_rust::xxh3::xxh3_64(format!("{repo}\0{branch}").as_bytes());
+    format!("{}.{}.{hash:016x}", repo.namespace, repo.name)
+}

@@ -1,0 +1,78 @@
+//! Discovery at the start, when a CRD or an APIService changes, and now and
+//! then in case something was missed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{sleep, timeout};
+
+use super::state::Msg;
+use crate::claims::TypeId;
+use crate::cluster::{Api, ApiError, Consumer, Follow, Relist, collection, discover, follow};
+
+/// A CRD is served a moment after it is there: look again a few times.
+const SETTLE: [Duration; 4] =
+    [Duration::from_millis(100), Duration::from_millis(300), Duration::from_millis(600), Duration::from_secs(3)];
+const RETRY: Duration = Duration::from_secs(2);
+
+pub(super) async fn keep_discovering(api: Api, refresh: Duration, to: mpsc::Sender<Msg>) {
+    let changed = Arc::new(Notify::new());
+    let definitions = TypeId::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    let services = TypeId::new("apiregistration.k8s.io", "v1", "apiservices");
+    let (mut crds, mut apis) = (Ping(changed.clone()), Ping(changed.clone()));
+    tokio::join!(
+        ask(&api, refresh, &changed, &to),
+        follow(Follow { api: api.clone(), path: collection(&definitions, None), relist: Relist::default() }, &mut crds),
+        follow(Follow { api: api.clone(), path: collection(&services, None), relist: Relist::default() }, &mut apis),
+    );
+}
+
+async fn ask(api: &Api, refresh: Duration, changed: &Notify, to: &mpsc::Sender<Msg>) {
+    loop {
+        match discover(api).await {
+            Ok(discovered) => {
+                let _ = to.send(Msg::Discovered(discovered)).await;
+            }
+            Err(error) => {
+                tracing::warn!(error = error.told(), "discovery failed; what was known stays in force");
+                sleep(RETRY).await;
+                continue;
+            }
+        }
+        if timeout(refresh, changed.notified()).await.is_ok() {
+            for wait in SETTLE {
+                sleep(wait).await;
+                if let Ok(discovered) = discover(api).await {
+                    let _ = to.send(Msg::Discovered(discovered)).await;
+                }
+            }
+        }
+    }
+}
+
+/// Tells that something changed, not what.
+struct Ping(Arc<Notify>);
+
+impl Consumer for Ping {
+    fn restart(&mut self) {}
+
+    async fn listed(&mut self, _: Value) {}
+
+    async fn complete(&mut self) {
+        self.0.notify_one();
+    }
+
+    async fn changed(&mut self, _: Value) {
+        self.0.notify_one();
+    }
+
+    async fn gone(&mut self, _: Value) {
+        self.0.notify_one();
+    }
+
+    async fn failed(&mut self, _: &ApiError) {}
+
+    async fn recovered(&mut self) {}
+}

@@ -1,0 +1,95 @@
+//! The operator at work: configuration and discovery become watches, watches
+//! become changes, changes go to branches.
+//!
+//! Invariants: one task owns the state and decides; the rest carry messages.
+//! Nothing is planned before every configuration object and the catalogue are
+//! known. A file is deleted only after a complete list of every claim that
+//! could own it.
+
+mod claims;
+mod configs;
+mod destinations;
+mod discover;
+mod reader;
+mod report;
+mod repos;
+mod seed;
+mod state;
+mod writer;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tidegate_git::{PlainHttp, Program};
+use tokio::sync::Notify;
+
+use crate::attribution::Attempt;
+use crate::branch::{GitMetrics, Limits, Operator};
+use crate::claims::{Desired, Exclusion, PlanOptions};
+use crate::cluster::Api;
+use crate::metrics::Metrics;
+
+pub use state::{Ending, run};
+
+/// Admissions that wait for the engine, which takes them within milliseconds;
+/// as many as attribution would keep.
+const INBOX_MAX: usize = 10_000;
+
+/// What the flags say.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub plan: PlanOptions,
+    pub exclusions: Vec<Exclusion>,
+    pub discovery_refresh: Duration,
+    pub program: Program,
+    pub work_dir: PathBuf,
+    pub limits: Limits,
+    pub operator: Operator,
+    /// How long a change waits for its admission.
+    pub grace: Duration,
+    pub workers_max: usize,
+    pub workers_per_repo_max: usize,
+    pub plain_http: PlainHttp,
+}
+
+/// What the engine and the webhook share.
+#[derive(Default)]
+pub struct Shared {
+    /// What is wanted right now; the webhook ignores what nobody claims.
+    pub desired: ArcSwap<Desired>,
+    inbox: Mutex<Vec<Attempt>>,
+    woken: Notify,
+    /// The plan changed: the webhook's registration follows it.
+    pub replanned: Notify,
+    pub metrics: Metrics,
+}
+
+impl Shared {
+    /// Remembers an attempt. When this returns, no event that it causes can
+    /// be looked at before it.
+    pub fn admit(&self, attempt: Attempt) {
+        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        if inbox.len() >= INBOX_MAX {
+            inbox.remove(0);
+            self.metrics.evictions.inc();
+        }
+        inbox.push(attempt);
+        drop(inbox);
+        self.woken.notify_one();
+    }
+
+    fn take_inbox(&self) -> Vec<Attempt> {
+        std::mem::take(&mut self.inbox.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What the engine works with.
+#[derive(Clone)]
+pub struct Parts {
+    pub api: Api,
+    pub options: Options,
+    pub shared: Arc<Shared>,
+    pub git_metrics: GitMetrics,
+}

@@ -1,0 +1,144 @@
+//! Comparing whole destinations, or types of one, with Git.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::state::{Engine, destination_id};
+use crate::branch::{Branch, Scope, Ticket};
+use crate::change::{Author, Change, Listed, What};
+use crate::claims::{ClaimId, TypeId};
+use crate::config::Id;
+
+impl Engine {
+    /// Seeds what has all its lists, and asks for those that are missing.
+    pub(super) fn seed(&mut self) {
+        let ids: Vec<_> = self.destinations.keys().cloned().collect();
+        for id in ids {
+            self.seed_destination(&id);
+        }
+        self.drop_lists();
+    }
+
+    fn seed_destination(&mut self, id: &Id) {
+        let Some(active) = self.destinations.get(id) else { return };
+        let (is_whole, types) = (active.is_unseeded, active.unseeded_types.clone());
+        if active.problem.is_some() || (!is_whole && types.is_empty()) {
+            return;
+        }
+        let Some(branch) = self.branches.get(&active.branch).cloned() else { return };
+        if is_whole {
+            return self.seed_whole(id, &branch);
+        }
+        for of in types {
+            let claims = self.desired.claims_of_type(id, &of);
+            if self.has_lists(&claims) {
+                let ticket = self.seed_type(id, &branch, &of);
+                if let Some(active) = self.destinations.get_mut(id) {
+                    active.seeded = active.seeded.max(ticket);
+                    active.unseeded_types.remove(&of);
+                }
+            }
+        }
+    }
+
+    /// Only after a complete list of every claim. A destination that no rule
+    /// names is left as it is: it may be waiting for its first rule.
+    fn seed_whole(&mut self, id: &Id, branch: &Branch) {
+        let has_rule = self.desired.rules.values().any(|verdict| verdict.destination.as_ref() == Some(id));
+        let claims = self.desired.claims_of(id);
+        if !has_rule || !self.has_lists(&claims) {
+            return;
+        }
+        tracing::info!(destination = %id, claims = claims.len(), "comparing with Git");
+        let types: BTreeSet<_> = claims.iter().map(|claim| claim.of.clone()).collect();
+        // Where an API did not answer, files of types that we do not see may be its own.
+        let is_sure = self.discovered.as_ref().is_some_and(|discovered| discovered.failed.is_empty());
+        let ticket = if is_sure && types.iter().all(|of| self.wants_everything(id, of)) {
+            let objects: Vec<_> = types.iter().flat_map(|of| self.objects(id, of)).collect();
+            Some(branch.seed(&destination_id(id), Scope::Whole, objects))
+        } else {
+            types.iter().filter_map(|of| self.seed_type(id, branch, of)).max()
+        };
+        if let Some(active) = self.destinations.get_mut(id) {
+            active.seeded = ticket.or(Some(Ticket::default()));
+            active.is_unseeded = false;
+            active.unseeded_types.clear();
+        }
+    }
+
+    fn seed_type(&self, id: &Id, branch: &Branch, of: &TypeId) -> Option<Ticket> {
+        let objects = self.objects(id, of);
+        if self.wants_everything(id, of) {
+            let scope = Scope::Type {
+                group: of.group.as_str().into(),
+                version: of.version.as_str().into(),
+                resource: of.resource.as_str().into(),
+                namespace: None,
+            };
+            return Some(branch.seed(&destination_id(id), scope, objects));
+        }
+        // A rule that leaves out an operation deletes nothing by a list.
+        let puts = objects.into_iter().map(|Listed { key, state }| {
+            let change = Change { key, what: What::Put(state), author: Author::Unknown, seen_at: Instant::now() };
+            branch.submit(&destination_id(id), change)
+        });
+        puts.last()
+    }
+
+    /// Whether every selection of the type has all operations; so has none at all.
+    fn wants_everything(&self, id: &Id, of: &TypeId) -> bool {
+        let mut selections = self.desired.routes.of_destination(id).filter(|(own, _)| *own == of);
+        selections.all(|(_, selection)| selection.operations == crate::claims::Operations::ALL)
+    }
+
+    /// What the lists have of a type for this destination.
+    fn objects(&self, id: &Id, of: &TypeId) -> Vec<Listed> {
+        let lists = self.desired.claims_of_type(id, of);
+        let lists = lists.iter().filter_map(|claim| self.claims.get(claim)?.list.as_ref());
+        let is_wanted = |namespace: Option<&Arc<str>>| {
+            let operations = self.desired.routes.operations(id, of, namespace.map(AsRef::as_ref));
+            operations.is_some_and(|operations| operations.create && operations.update)
+        };
+        lists
+            .flatten()
+            .filter(|(key, _)| is_wanted(key.namespace.as_ref()))
+            .map(|(key, state)| Listed { key: key.clone(), state: state.clone() })
+            .collect()
+    }
+
+    /// Asks for what is missing.
+    fn has_lists(&mut self, claims: &BTreeSet<ClaimId>) -> bool {
+        let mut has_all = true;
+        for claim in claims {
+            match self.claims.get_mut(claim) {
+                Some(watched) if watched.list.is_some() => {}
+                Some(watched) => {
+                    watched.want_list();
+                    has_all = false;
+                }
+                None => has_all = false,
+            }
+        }
+        has_all
+    }
+
+    /// Lists are kept only as long as somebody waits for another one.
+    fn drop_lists(&mut self) {
+        let waiting: BTreeSet<_> = self
+            .destinations
+            .iter()
+            .flat_map(|(id, active)| {
+                let whole = if active.is_unseeded { self.desired.claims_of(id) } else { BTreeSet::new() };
+                let types = active.unseeded_types.iter().flat_map(|of| self.desired.claims_of_type(id, of));
+                whole.into_iter().chain(types)
+            })
+            .collect();
+        for (id, watched) in &mut self.claims {
+            if !waiting.contains(id) {
+                watched.list = None;
+            }
+        }
+    }
+}

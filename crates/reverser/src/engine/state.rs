@@ -1,0 +1,320 @@
+//! The engine's state and its loop.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{sleep_until, timeout};
+
+use super::claims::Watched;
+use super::configs::{ConfigTold, watch_config};
+use super::destinations::Active;
+use super::discover::keep_discovering;
+use super::repos::RepoState;
+use super::writer::{StatusWriter, write_statuses};
+use super::{Parts, repos};
+use crate::attribution::{Attributed, Limits, Operation, Waiting};
+use crate::branch::{Branch, DestinationId};
+use crate::change::{Author, Change};
+use crate::claims::{ClaimId, Desired, plan};
+use crate::cluster::Discovered;
+use crate::config::{ConfigKind, ConfigSet, Id, Meta, id_of};
+use crate::ingest::{Seen, Told};
+
+/// Between the claims and the engine: a full channel holds up the watches,
+/// which hold up the API server's buffers, and nothing is lost.
+const CLAIM_MESSAGES_MAX: usize = 1_024;
+const MESSAGES_MAX: usize = 256;
+/// A push takes a second or two; Kubernetes allows 30 s before it kills.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(15);
+/// Statuses are written at most this often.
+const REPORT_INTERVAL: Duration = Duration::from_millis(250);
+/// How soon a Secret that a destination misses is noticed.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+
+/// A branch of a repository object.
+pub(super) type BranchKey = (Id, String);
+
+pub(super) enum Msg {
+    Config(ConfigKind, ConfigTold),
+    Discovered(Discovered),
+    Repo(Id, Box<RepoState>),
+    /// A branch has something new to tell.
+    Branch,
+}
+
+pub(super) struct Engine {
+    pub parts: Parts,
+    pub messages: mpsc::Sender<Msg>,
+    pub claim_messages: mpsc::Sender<(ClaimId, u64, Told)>,
+    pub config: ConfigSet,
+    /// Kinds whose list is complete.
+    pub configured: BTreeSet<ConfigKind>,
+    pub discovered: Option<Discovered>,
+    pub desired: Arc<Desired>,
+    pub claims: BTreeMap<ClaimId, Watched>,
+    pub claim_runs: u64,
+    pub repos: BTreeMap<Id, repos::Repo>,
+    pub branches: BTreeMap<BranchKey, Branch>,
+    pub destinations: BTreeMap<Id, Active>,
+    pub waiting: Waiting<Seen>,
+    pub evictions_told: u64,
+    pub writer: StatusWriter,
+    pub is_report_due: bool,
+    pub tasks: JoinSet<()>,
+}
+
+/// How to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// What waits is pushed first, for as long as [`DRAIN_TIME_MAX`].
+    Drain,
+    /// Another replica is about to start.
+    AtOnce,
+}
+
+/// Runs until it is told to end. When it returns, nothing reaches a remote
+/// from here any more.
+pub async fn run(parts: Parts, ending: oneshot::Receiver<Ending>) {
+    let (messages, mut inbox) = mpsc::channel(MESSAGES_MAX);
+    let (claim_messages, mut claim_inbox) = mpsc::channel(CLAIM_MESSAGES_MAX);
+    let mut engine = Engine::new(parts, messages, claim_messages);
+    let shared = engine.parts.shared.clone();
+    let mut reports = tokio::time::interval(REPORT_INTERVAL);
+    let mut retries = tokio::time::interval(RETRY_INTERVAL);
+    let mut reported = Instant::now();
+    let mut ending = pin!(ending);
+    loop {
+        let deadline = engine.waiting.deadline();
+        tokio::select! {
+            biased;
+            ending = &mut ending => return engine.end(ending.unwrap_or(Ending::AtOnce)).await,
+            () = shared.woken.notified() => {}
+            Some(message) = inbox.recv() => engine.hear(message).await,
+            Some((id, run, told)) = claim_inbox.recv() => engine.hear_claim(&id, run, told),
+            () = until(deadline), if deadline.is_some() => {}
+            _ = reports.tick() => {}
+            _ = retries.tick() => engine.retry().await,
+        }
+        engine.attribute();
+        if engine.is_report_due && reported.elapsed() >= REPORT_INTERVAL {
+            engine.report();
+            reported = Instant::now();
+        }
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    if let Some(deadline) = deadline {
+        sleep_until(deadline.into()).await;
+    }
+}
+
+impl Engine {
+    fn new(parts: Parts, messages: mpsc::Sender<Msg>, claim_messages: mpsc::Sender<(ClaimId, u64, Told)>) -> Self {
+        let mut tasks = JoinSet::new();
+        for kind in ConfigKind::ALL {
+            tasks.spawn(watch_config(parts.api.clone(), kind, messages.clone()));
+        }
+        tasks.spawn(keep_discovering(parts.api.clone(), parts.options.discovery_refresh, messages.clone()));
+        let (writer, writing) = write_statuses(parts.api.clone(), parts.options.operator.instance_id.clone());
+        tasks.spawn(writing);
+        let waiting = Waiting::new(Limits::default(), parts.options.grace);
+        let (config, configured, discovered, desired, claims) = Default::default();
+        let (repos, branches, destinations) = Default::default();
+        Self {
+            parts,
+            messages,
+            claim_messages,
+            config,
+            configured,
+            discovered,
+            desired,
+            claims,
+            claim_runs: 0,
+            repos,
+            branches,
+            destinations,
+            waiting,
+            evictions_told: 0,
+            writer,
+            is_report_due: false,
+            tasks,
+        }
+    }
+
+    async fn end(&mut self, ending: Ending) {
+        if ending == Ending::Drain {
+            let released = self.waiting.tick(Instant::now() + self.parts.options.grace);
+            self.release(released);
+            let drained = async {
+                for branch in self.branches.values() {
+                    branch.flush();
+                    let _ = branch.status().wait_for(|status| status.queue_depth == 0).await;
+                }
+            };
+            if timeout(DRAIN_TIME_MAX, drained).await.is_err() {
+                tracing::warn!("not everything was pushed; the next start compares with Git");
+            }
+        }
+        self.tasks.abort_all();
+        for branch in self.branches.values() {
+            branch.stop().await;
+        }
+    }
+
+    async fn hear(&mut self, message: Msg) {
+        match message {
+            Msg::Config(kind, told) => {
+                // A status that we wrote ourselves changes no plan.
+                if self.take_config(kind, told) {
+                    self.replan().await;
+                }
+            }
+            Msg::Discovered(discovered) => {
+                if self.take_discovery(discovered) {
+                    self.replan().await;
+                }
+            }
+            Msg::Repo(id, state) => self.hear_repo(&id, *state).await,
+            Msg::Branch => {}
+        }
+        self.is_report_due = true;
+    }
+
+    /// Says whether there is something new to plan by.
+    fn take_config(&mut self, kind: ConfigKind, told: ConfigTold) -> bool {
+        match told {
+            ConfigTold::All(objects) => {
+                let before = self.config.clone();
+                let known = self.config.ids(kind);
+                known.iter().for_each(|id| self.config.remove(kind, id));
+                objects.iter().for_each(|object| self.config.put(kind, object));
+                self.configured.insert(kind) || !self.config.has_same_specs(&before)
+            }
+            ConfigTold::Put(object) => {
+                let before = self.config.meta(kind, &id_of(&object)).map(Meta::incarnation);
+                self.config.put(kind, &object);
+                before != self.config.meta(kind, &id_of(&object)).map(Meta::incarnation)
+            }
+            ConfigTold::Gone(id) => {
+                self.config.remove(kind, &id);
+                true
+            }
+        }
+    }
+
+    fn take_discovery(&mut self, mut discovered: Discovered) -> bool {
+        discovered.catalog = discovered.catalog.without(&self.parts.options.exclusions);
+        if let Some(before) = &self.discovered {
+            discovered.catalog.keep(&before.catalog, &discovered.failed);
+        }
+        let is_new = self.discovered.as_ref() != Some(&discovered);
+        self.discovered = Some(discovered);
+        is_new
+    }
+
+    async fn replan(&mut self) {
+        let Some(discovered) = self.discovered.as_ref().filter(|_| self.configured.len() == ConfigKind::ALL.len())
+        else {
+            return;
+        };
+        let desired = Arc::new(plan(&self.config, &discovered.catalog, self.parts.options.plan));
+        let before = std::mem::replace(&mut self.desired, desired.clone());
+        self.parts.shared.desired.store(desired);
+        self.follow_repos();
+        self.follow_destinations(&before).await;
+        self.follow_claims();
+        self.seed();
+        self.parts.shared.replanned.notify_one();
+        self.is_report_due = true;
+    }
+
+    /// Destinations that miss something look for it again.
+    async fn retry(&mut self) {
+        if self.destinations.values().any(|active| active.problem.is_some()) {
+            let desired = self.desired.clone();
+            self.follow_destinations(&desired).await;
+            self.seed();
+            self.is_report_due = true;
+        }
+    }
+
+    fn hear_claim(&mut self, id: &ClaimId, run: u64, told: Told) {
+        // A watch that was stopped and started again speaks for itself alone.
+        let Some(watched) = self.claims.get_mut(id).filter(|watched| watched.run == run) else { return };
+        match told {
+            Told::Listed(list) => {
+                watched.error = None;
+                watched.listed(list);
+                self.seed();
+                self.is_report_due = true;
+            }
+            Told::Changed(seen) => {
+                watched.note(&seen);
+                // Records that came before the event are looked at before it.
+                self.admit();
+                let now = Instant::now();
+                let released = self.waiting.observed(seen.observed.clone(), *seen, now);
+                self.release(released);
+            }
+            Told::Failed(error) => {
+                watched.error = Some(error);
+                self.is_report_due = true;
+            }
+            Told::Recovered => self.is_report_due |= watched.error.take().is_some(),
+        }
+    }
+
+    fn attribute(&mut self) {
+        self.admit();
+        let released = self.waiting.tick(Instant::now());
+        self.release(released);
+    }
+
+    fn admit(&mut self) {
+        for attempt in self.parts.shared.take_inbox() {
+            let released = self.waiting.admitted(attempt, Instant::now());
+            self.release(released);
+        }
+        let evictions = self.waiting.correlator().evictions();
+        self.parts.shared.metrics.evictions.inc_by(evictions - self.evictions_told);
+        self.evictions_told = evictions;
+    }
+
+    /// To every destination that wants this operation of this object.
+    fn release(&mut self, released: Vec<Attributed<Seen>>) {
+        for Attributed { change: seen, by } in released {
+            let metrics = &self.parts.shared.metrics;
+            if by.is_some() {
+                metrics.hits.inc()
+            } else {
+                metrics.misses.inc()
+            };
+            let author = by.map_or(Author::Unknown, |by| Author::User { name: by.name, email: by.email });
+            let of = super::claims::type_of(&seen.key);
+            for route in self.desired.routes.of(&of, seen.key.namespace.as_deref()) {
+                let is_wanted = match seen.observed.operation {
+                    Operation::Create => route.operations.create,
+                    Operation::Update => route.operations.update,
+                    Operation::Delete => route.operations.delete,
+                };
+                let branch =
+                    self.destinations.get(route.destination).and_then(|active| self.branches.get(&active.branch));
+                // Without a branch the destination is seeded when it has one.
+                let Some(branch) = branch.filter(|_| is_wanted) else { continue };
+                tracing::debug!(object = %seen.key, destination = %route.destination, author = ?author, "changed");
+                let (key, what, seen_at) = (seen.key.clone(), seen.what.clone(), seen.seen_at);
+                branch
+                    .submit(&destination_id(route.destination), Change { key, what, author: author.clone(), seen_at });
+            }
+        }
+    }
+}
+
+pub(super) fn destination_id(id: &Id) -> DestinationId {
+    DestinationId(id.to_string().into())
+}

@@ -1,0 +1,144 @@
+//! Keeps the ValidatingWebhookConfiguration as the claims want it: the API
+//! server calls us for what somebody mirrors, and for nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use super::certificates::Certificates;
+use super::server::PATH;
+use crate::claims::{Routes, TypeId};
+use crate::cluster::{Api, ApiError, collection, object};
+use crate::engine::Shared;
+
+/// In case somebody else changed it, or the certificate was renewed.
+const CHECK_INTERVAL: Duration = Duration::from_secs(30);
+const RETRY: Duration = Duration::from_secs(2);
+/// The API server waits no longer for us, and goes on.
+const TIMEOUT_SECONDS: u32 = 1;
+const WEBHOOK_NAME: &str = "authors.reverser.tidegate.dev";
+
+/// How the API server reaches us.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// From outside of the cluster.
+    Url(String),
+    Service {
+        namespace: String,
+        name: String,
+        port: u16,
+    },
+}
+
+#[derive(Clone)]
+pub struct Registration {
+    pub api: Api,
+    /// Of the ValidatingWebhookConfiguration.
+    pub name: String,
+    pub target: Target,
+    pub certificates: Arc<Certificates>,
+    pub shared: Arc<Shared>,
+}
+
+/// Never ends.
+pub async fn keep_registered(registration: Registration) {
+    loop {
+        match register(&registration).await {
+            Ok(()) => _ = timeout(CHECK_INTERVAL, registration.shared.replanned.notified()).await,
+            Err(error) => {
+                tracing::error!(error = error.told(), "the webhook is not registered: authors are unknown until it is");
+                sleep(RETRY).await;
+            }
+        }
+    }
+}
+
+async fn register(registration: &Registration) -> Result<(), ApiError> {
+    let of = TypeId::new("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations");
+    let path = object(&of, None, &registration.name);
+    let webhook =
+        webhook(&registration.target, &registration.certificates.ca_pem(), &registration.shared.desired.load().routes);
+    match registration.api.get(&path).await {
+        Ok(current) if covers(&current["webhooks"], &webhook) => Ok(()),
+        Ok(mut current) => {
+            current["webhooks"] = json!([webhook]);
+            registration.api.replace(&path, &current).await.map(drop)
+        }
+        Err(error) if error.is_not_found() => {
+            let fresh = json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+                "metadata": {"name": registration.name}, "webhooks": [webhook],
+            });
+            registration.api.create(&collection(&of, None), &fresh).await.map(drop)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The server adds defaults to what we wrote; what we wrote must be there.
+fn covers(current: &Value, wanted: &Value) -> bool {
+    let Some([current]) = current.as_array().map(Vec::as_slice) else { return false };
+    let fields = wanted.as_object().into_iter().flatten();
+    fields.into_iter().all(|(field, value)| current.get(field) == Some(value))
+}
+
+pub(super) fn webhook(target: &Target, ca_pem: &str, routes: &Routes) -> Value {
+    let ca = STANDARD.encode(ca_pem);
+    let client = match target {
+        Target::Url(url) => json!({"url": format!("{}{PATH}", url.trim_end_matches('/')), "caBundle": ca}),
+        Target::Service { namespace, name, port } => {
+            json!({"service": {"namespace": namespace, "name": name, "path": PATH, "port": port}, "caBundle": ca})
+        }
+    };
+    json!({
+        "name": WEBHOOK_NAME, "clientConfig": client, "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Ignore", "sideEffects": "None", "timeoutSeconds": TIMEOUT_SECONDS,
+        "matchPolicy": "Equivalent", "rules": rules(routes),
+    })
+}
+
+/// Every version, because people write in any; `scale`, because it changes
+/// the object without a call for the object.
+fn rules(routes: &Routes) -> Vec<Value> {
+    let mut groups: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for of in routes.types() {
+        let resources = groups.entry(&of.group).or_default();
+        resources.insert(of.resource.clone());
+        resources.insert(format!("{}/scale", of.resource));
+    }
+    groups
+        .into_iter()
+        .map(|(group, resources)| {
+            json!({
+                "apiGroups": [group], "apiVersions": ["*"], "resources": resources,
+                "operations": ["CREATE", "UPDATE", "DELETE"], "scope": "*",
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::Operations;
+    use crate::config::Id;
+
+    #[test]
+    fn the_server_is_asked_for_what_is_claimed() {
+        let mut routes = Routes::default();
+        let destination = Id::new("ops", "d");
+        routes.add(&destination, &TypeId::new("apps", "v1", "deployments"), None, Operations::ALL);
+        routes.add(&destination, &TypeId::new("", "v1", "secrets"), Some("a"), Operations::ALL);
+        let webhook = webhook(&Target::Url("https://h:1/".into()), "pem", &routes);
+        assert_eq!(webhook["clientConfig"]["url"], "https://h:1/process-validating-webhook");
+        assert_eq!(webhook["rules"][0]["resources"], json!(["secrets", "secrets/scale"]));
+        assert_eq!(webhook["rules"][1]["resources"], json!(["deployments", "deployments/scale"]));
+        assert!(covers(&json!([webhook.clone()]), &webhook));
+        assert!(!covers(&json!([]), &webhook));
+    }
+}
