@@ -38,6 +38,8 @@ pub struct Metrics {
     watches_ended: Family<CodeLabel, Counter>,
     git_pushes: Family<OutcomeLabel, Counter>,
     git_hook_duration: Family<HookLabel, Histogram>,
+    git_received: Counter,
+    git_projected: Family<EffectLabel, Counter>,
     git_fetches: Family<OutcomeLabel, Counter>,
     git_fetch_duration: Histogram,
 }
@@ -69,6 +71,11 @@ struct OutcomeLabel {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct EffectLabel {
+    effect: &'static str,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
 struct GraphqlLabels {
     operation: &'static str,
     code: &'static str,
@@ -95,6 +102,8 @@ impl Default for Metrics {
             watches_ended: Family::default(),
             git_pushes: Family::default(),
             git_hook_duration: Family::new_with_constructor(latency),
+            git_received: Counter::default(),
+            git_projected: Family::default(),
             git_fetches: Family::default(),
             git_fetch_duration: Histogram::new(FETCH_BUCKETS_S),
         };
@@ -134,8 +143,14 @@ impl Metrics {
     }
 
     fn register_git(&self, registry: &mut Registry) {
-        let Self { git_pushes, git_hook_duration, git_fetches, git_fetch_duration, .. } = self;
+        let Self {
+            git_pushes, git_received, git_projected, git_hook_duration, git_fetches, git_fetch_duration, ..
+        } = self;
         registry.register("git_pushes", "Pushes to hosted repositories by outcome", git_pushes.clone());
+        let help = "Bodies of pushes, as they came over the wire";
+        registry.register_with_unit("git_received", help, Unit::Bytes, git_received.clone());
+        let help = "Objects that repositories changed, pushed or fetched, by effect";
+        registry.register("git_projected_objects", help, git_projected.clone());
         let help = "Our part of a push: the check before its ref moves, the projection after";
         registry.register_with_unit("git_hook_duration", help, Unit::Seconds, git_hook_duration.clone());
         registry.register("git_fetches", "Fetches from remote repositories by outcome", git_fetches.clone());
@@ -146,6 +161,16 @@ impl Metrics {
     /// `outcome` is `accepted`, `refused`, `not_in_force` or `failed`.
     pub fn git_pushed(&self, outcome: &'static str) {
         self.git_pushes.get_or_create(&OutcomeLabel { outcome }).inc();
+    }
+
+    pub fn git_received(&self, bytes: usize) {
+        self.git_received.inc_by(bytes as u64);
+    }
+
+    pub fn git_projected(&self, created: usize, updated: usize, deleted: usize) {
+        for (effect, count) in [("created", created), ("updated", updated), ("deleted", deleted)] {
+            self.git_projected.get_or_create(&EffectLabel { effect }).inc_by(count as u64);
+        }
     }
 
     pub fn git_hook_answered(&self, hook: &'static str, took: Duration) {

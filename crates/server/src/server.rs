@@ -97,6 +97,7 @@ async fn wire(listener: Listener, store: Store, options: Options) -> Result<Serv
         None => None,
     };
 
+    let hosted_limits = repos.limits;
     let repos = Repos::start(&api, &data_dir, metrics.clone(), repos).await?;
 
     let checks = Arc::new(Checks::default());
@@ -117,7 +118,7 @@ async fn wire(listener: Listener, store: Store, options: Options) -> Result<Serv
         shutdown: shutdown.clone(),
         limits: http_limits,
     };
-    let git_routes = shell.envelope(git_routes, repos::limits(http_limits));
+    let git_routes = shell.envelope(git_routes, repos::limits(http_limits, &hosted_limits));
     let webhook_routes = shell.envelope(webhook_routes, repos::webhook_limits(http_limits));
     let router = shell.wrap(graphql::routes(front)).merge(git_routes).merge(webhook_routes);
     Ok(Server {

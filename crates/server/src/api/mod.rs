@@ -17,6 +17,7 @@ mod project;
 mod read;
 mod repositories;
 mod status;
+mod tombstone;
 mod watch;
 
 pub mod error;
@@ -47,6 +48,7 @@ pub use project::{
 pub use read::{ListPage, ListQuery};
 pub use repositories::{Repositories, SyncOutcome, Synced, Syncing};
 pub use status::{StatusWrite, missing_precondition};
+pub use tombstone::Tombstone;
 use watch::WatchCounts;
 pub use watch::{ApiWatch, WatchQuery};
 

@@ -20,7 +20,7 @@ use tidegate_store::{CommitError, Expect, Op, Rebased, StoreError, StoredObject,
 use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 
-use super::Api;
+use super::{Api, Tombstone};
 
 /// A change that conflicts with what controllers do meanwhile is planned again
 /// so many times.
@@ -241,6 +241,7 @@ fn writes(view: &View, plan: Plan, origin: &Arc<Origin>, projection: &Projection
         let rebase = Arc::new(move |current: Option<&StoredObject>| rebase_put(&put, current));
         writes.push(Write { key, expect, op: Op::Put(EncodedObject::new(&object)), rebase: Some(rebase) });
     }
+    let mut tombstones = Vec::new();
     for key in deletes {
         let (expect, current) = read(view, &key)?;
         let Some(current) = current else { continue };
@@ -248,6 +249,7 @@ fn writes(view: &View, plan: Plan, origin: &Arc<Origin>, projection: &Projection
         let held = current.finalizers().next().is_some();
         let Some(op) = deletion(&current, now) else { continue };
         applied.deleted += 1;
+        tombstones.extend(Tombstone::raise(&key, &current));
         let rebase = Arc::new(move |current: Option<&StoredObject>| rebase_delete(current, held, now));
         writes.push(Write { key, expect, op, rebase: Some(rebase) });
     }
@@ -262,7 +264,8 @@ fn writes(view: &View, plan: Plan, origin: &Arc<Origin>, projection: &Projection
         });
         writes.push(Write { key, expect, op, rebase: Some(rebase) });
     }
-    let transaction = Transaction { writes, marks: (projection.marks)(&applied) };
+    let marks = [(projection.marks)(&applied), tombstones].concat();
+    let transaction = Transaction { writes, marks };
     Ok(Admitted { transaction, applied, warnings })
 }
 

@@ -92,6 +92,7 @@ async fn start(directory: &TempDir) -> server::Server {
             search_path: std::env::var_os("PATH").unwrap(),
             hook_program: "tidegate".into(),
             remote: Default::default(),
+            limits: Default::default(),
         },
     };
     server::start(options).await.unwrap_or_else(|error| panic!("{error}"))

@@ -15,9 +15,8 @@ use super::mark::{Mark, Tally};
 use crate::api::{Applied, AuthorOf, DefinedAt, Marks, MarksOf, Owned, Projection};
 use crate::folder::{LINK_REFUSED, NAME_REFUSED};
 
-/// Both contents of each changed file are in memory at once: 512 MiB at most.
-const LIMITS: BlobLimits =
-    BlobLimits { blob_bytes_max: MANIFEST_BYTES_MAX as u64, blobs_max: 400_000, bytes_max: 512 << 20 };
+/// Both contents of each changed file are in memory at once: so much at most.
+const CHANGE_BYTES_MAX: u64 = 512 << 20;
 
 /// What has to be done so that a commit is in force.
 pub struct Work {
@@ -57,6 +56,7 @@ impl Work {
         before: &Before,
         commit: Option<&ObjectId>,
         path: &str,
+        files_max: usize,
     ) -> Result<Read, GitError> {
         let mark = before.mark.as_ref();
         let (authors, changes) = tokio::try_join!(authors(git, mark, commit, path), changes(git, mark, commit, path))?;
@@ -65,8 +65,17 @@ impl Work {
         if !problems.is_empty() {
             return Ok(Err(bounded(problems)));
         }
+        let limits = BlobLimits {
+            blob_bytes_max: MANIFEST_BYTES_MAX as u64,
+            blobs_max: files_max.saturating_mul(2),
+            bytes_max: CHANGE_BYTES_MAX,
+        };
+        // Many paths can share one blob.
+        if entries.len() > files_max {
+            return Err(GitError::TooMuch { files: files_max, bytes: CHANGE_BYTES_MAX });
+        }
         let ids = entries.iter().flat_map(|entry| [&entry.old, &entry.new]).flatten().cloned().collect();
-        let blobs = git.blobs(ids, LIMITS).await?;
+        let blobs = git.blobs(ids, limits).await?;
         let mark = commit.map(|commit| Mark { commit: commit.clone(), path: path.into() });
         let collected = collect(entries, &blobs).map_err(bounded);
         Ok(collected.map(|difference| Self { mark, tally: before.tally, difference, authors }))
@@ -83,6 +92,14 @@ impl Work {
         self.tally = Some(Tally { objects, files: 0 });
         self.difference.owned = owned;
         self
+    }
+
+    /// All of `owned` goes, and what is in force is `before` afterwards.
+    pub fn removing(owned: Owned, before: Before) -> Self {
+        let Before { mark, tally } = before;
+        let removed = owned.keys().cloned().collect();
+        let difference = Difference { removed, owned, ..Difference::default() };
+        Self { mark, tally, difference, authors: Authors::default() }
     }
 
     /// Calls `use_it` with what admission is asked about.

@@ -10,15 +10,19 @@ use serde_json::Value;
 use tidegate_admission::Rules;
 use tidegate_git::{GitError, Program, Repository};
 use tidegate_model::Object;
-use tidegate_store::{Selection, StoreError};
+use tidegate_store::{Selection, StoreError, View};
 use tokio::sync::Mutex;
 
+use super::deleted;
 use super::id::RepositoryId;
 use super::remote::RemoteSpec;
-use crate::api::Api;
+use crate::api::{Api, Tombstone};
+use crate::identity::Clock;
 
 /// The folder of all repositories in the data directory.
 const FOLDER: &str = "repos";
+/// Of it, where deleted ones are kept: no namespace is called so.
+const DELETED_FOLDER: &str = ".deleted";
 const BRANCH_DEFAULT: &str = "main";
 /// Of the file `HEAD`: which branch a clone checks out.
 const HEAD_PREFIX: &str = "ref: refs/heads/";
@@ -31,6 +35,10 @@ pub enum HostingError {
     Store(#[from] StoreError),
     #[error("failed to create the repository")]
     Git(#[from] GitError),
+    #[error("a deleted repository of this name is not put away yet: try again in a minute, the server's log says why")]
+    Deleted,
+    #[error("failed to move the data of a deleted repository to {}", path.display())]
+    PutAway { path: PathBuf, source: io::Error },
 }
 
 /// A repository that exists, as its object describes it now.
@@ -56,13 +64,14 @@ pub struct Hosting {
     program: Program,
     /// Held while a directory is made: two first requests make one.
     making: Mutex<()>,
+    clock: Clock,
 }
 
 impl Hosting {
-    pub fn open(api: Api, data_dir: &Path, program: Program) -> Result<Self, HostingError> {
+    pub fn open(api: Api, data_dir: &Path, program: Program, clock: Clock) -> Result<Self, HostingError> {
         let folder = data_dir.join(FOLDER);
         create_folder(&folder)?;
-        Ok(Self { api, folder, program, making: Mutex::new(()) })
+        Ok(Self { api, folder, program, making: Mutex::new(()), clock })
     }
 
     /// Every hosted repository that the store knows of.
@@ -79,15 +88,57 @@ impl Hosting {
 
     /// `None` if there is no such repository.
     pub async fn find(&self, id: &RepositoryId) -> Result<Option<Hosted>, HostingError> {
-        let stored = self.api.store().view().get(&id.key())?;
-        let object = stored.and_then(|stored| Object::from_json(&stored.json));
+        let object = self.object(id)?;
         let is_control = *id == RepositoryId::control();
         if object.is_none() && !is_control {
             return Ok(None);
         }
+        if self.is_deleted(id)? {
+            return Err(HostingError::Deleted);
+        }
         let hosted = self.describe(id, object.as_ref());
         self.make(&hosted).await?;
         Ok(Some(hosted))
+    }
+
+    pub fn view(&self) -> View {
+        self.api.store().view()
+    }
+
+    fn object(&self, id: &RepositoryId) -> Result<Option<Object>, StoreError> {
+        Ok(self.view().get(&id.key())?.and_then(|stored| Object::from_json(&stored.json)))
+    }
+
+    /// Whether one of this name was deleted and has not been put away. Another
+    /// of the same name may be there already.
+    pub fn is_deleted(&self, id: &RepositoryId) -> Result<bool, StoreError> {
+        let Some(Tombstone(uid)) = Tombstone::read(&self.view(), id)? else { return Ok(false) };
+        Ok(self.object(id)?.is_none_or(|object| object.uid() != Some(&uid)))
+    }
+
+    /// The deleted one of this name: its object says nothing of it any more.
+    pub fn former(&self, id: &RepositoryId) -> Hosted {
+        self.describe(id, None)
+    }
+
+    pub fn deleted_folder(&self) -> PathBuf {
+        self.folder.join(DELETED_FOLDER)
+    }
+
+    /// Moves the directory of a deleted repository to where it is kept.
+    pub fn put_away(&self, id: &RepositoryId) -> Result<(), HostingError> {
+        let dir = self.dir(id);
+        if !dir.exists() {
+            return Ok(());
+        }
+        let folder = self.deleted_folder().join(&*id.namespace);
+        create_folder(&folder)?;
+        let path = deleted::place(&folder, &id.name, self.clock.now().timestamp());
+        std::fs::rename(&dir, &path).map_err(|source| HostingError::PutAway { path, source })
+    }
+
+    fn dir(&self, id: &RepositoryId) -> PathBuf {
+        self.folder.join(&*id.namespace).join(format!("{}.git", id.name))
     }
 
     fn describe(&self, id: &RepositoryId, object: Option<&Object>) -> Hosted {
@@ -97,12 +148,11 @@ impl Hosting {
         let branch = branches.into_iter().flatten().find(|branch| !branch.is_empty());
         // Whatever its object says: who breaks it must be able to mend it.
         let own = object.filter(|_| *id != RepositoryId::control()).map(Rules::of_repository);
-        let dir = self.folder.join(&*id.namespace).join(format!("{}.git", id.name));
         Hosted {
             id: id.clone(),
             uid: object.and_then(Object::uid).map(str::to_owned),
             remote: RemoteSpec::of(spec),
-            git: Repository::new(self.program.clone(), dir),
+            git: Repository::new(self.program.clone(), self.dir(id)),
             rules: own.unwrap_or_else(|| Rules::unrestricted(&id.namespace, &id.name)),
             branch: branch.unwrap_or(BRANCH_DEFAULT).into(),
             path: text("path").trim_end_matches('/').into(),

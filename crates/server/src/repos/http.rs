@@ -19,7 +19,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::Repos;
 use super::hosting::Hosted;
 use super::id::RepositoryId;
-use super::pack::{self, Encoding, PACK_BYTES_MAX, PACK_TIME_MAX};
+use super::limits::HostedLimits;
+use super::pack::{self, Encoding, PACK_TIME_MAX, Terms};
 use super::projector::chain;
 use super::pushes::PushId;
 use super::verify::Repair;
@@ -35,8 +36,8 @@ const CONVERSATION_WAIT_MAX: Duration = Duration::from_secs(30);
 const PROTOCOL_BYTES_MAX: usize = 64;
 
 /// For these routes: a push is larger and takes longer than any other request.
-pub fn limits(limits: Limits) -> Limits {
-    let body_bytes_max = usize::try_from(PACK_BYTES_MAX).unwrap_or(usize::MAX);
+pub fn limits(limits: Limits, hosted: &HostedLimits) -> Limits {
+    let body_bytes_max = usize::try_from(hosted.body_bytes_max()).unwrap_or(usize::MAX);
     Limits { body_bytes_max, body_read_timeout: PACK_TIME_MAX, ..limits }
 }
 
@@ -150,7 +151,9 @@ impl Front {
                 return Err(failed(&id, &error));
             }
         };
-        let output = pack::converse(pack, service, body.unwrap_or_default(), encoding, after);
+        let Repos { limits, metrics, .. } = &*self.repos;
+        let terms = Terms { service, encoding, limits: *limits, metrics: metrics.clone() };
+        let output = pack::converse(pack, terms, body.unwrap_or_default(), after);
         let output = stream::iter([Ok(prefix)]).chain(pack::as_stream(output));
         let kind = if advertise { "advertisement" } else { "result" };
         let media_type = format!("application/x-{}-{kind}", service.name());
@@ -168,7 +171,7 @@ impl Front {
         let id = id.ok_or_else(|| not_found(&format!("{namespace}/{name}")))?;
         // Before anything is read: nobody learns what there is by asking.
         self.authorize(&session, service, &id)?;
-        let found = self.repos.hosting.find(&id).await.map_err(|error| failed(&id, &error))?;
+        let found = self.repos.find(&id).await.map_err(|error| failed(&id, &error))?;
         Ok((found.ok_or_else(|| not_found(&id.to_string()))?, session))
     }
 
@@ -217,7 +220,7 @@ impl Front {
             service,
             advertise,
             protocol,
-            input_bytes_max: PACK_BYTES_MAX,
+            input_bytes_max: self.repos.limits.pack_bytes_max,
             settings: vec![self.repos.hooks.setting()],
             environment: self.repos.hooks.environment(&hosted.id, push),
         }

@@ -6,6 +6,7 @@
 //! the repository ([`Projector::catch_up`]) does the same work once more.
 
 mod change;
+mod deleted;
 mod follow;
 mod gunzip;
 mod hook;
@@ -13,6 +14,7 @@ mod hook_server;
 mod hosting;
 mod http;
 mod id;
+mod limits;
 mod mark;
 mod note;
 mod pace;
@@ -20,6 +22,7 @@ mod pack;
 mod projector;
 mod pushes;
 mod remote;
+mod retire;
 mod verify;
 
 use std::ffi::OsString;
@@ -30,16 +33,20 @@ use tidegate_git::{GitError, Program, Remote};
 use tokio::task::JoinHandle;
 
 use crate::api::{Api, Repositories, Syncing};
+use crate::identity::Clock;
 use crate::metrics::Metrics;
+use deleted::Deleted;
 use follow::Follower;
 pub use hook::{Hook, HookAnswer, HookCall, PUSH_VARIABLE, REPOSITORY_VARIABLE, RefUpdate, SOCKET_VARIABLE};
 use hook_server::HookServer;
-use hosting::Hosting;
 pub use hosting::HostingError;
+use hosting::{Hosted, Hosting};
 pub use http::{limits, routes};
 pub use id::RepositoryId;
+pub use limits::HostedLimits;
 use note::Noter;
 pub use projector::Projector;
+use projector::ProjectorError;
 use remote::Syncer;
 pub use remote::{RemoteOptions, limits as webhook_limits, routes as webhook_routes};
 pub use tidegate_git::{PlainHttp, RemoteLimits};
@@ -53,6 +60,7 @@ pub struct Options {
     /// Whose `hook` command git's hooks call: this very program.
     pub hook_program: PathBuf,
     pub remote: RemoteOptions,
+    pub limits: HostedLimits,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +83,9 @@ pub struct Repos {
     projector: Arc<Projector>,
     syncer: Arc<Syncer>,
     hooks: hook::Hooks,
-    tasks: [JoinHandle<()>; 3],
+    limits: HostedLimits,
+    metrics: Arc<Metrics>,
+    tasks: [JoinHandle<()>; 4],
 }
 
 impl Repos {
@@ -87,30 +97,34 @@ impl Repos {
         metrics: Arc<Metrics>,
         options: Options,
     ) -> Result<Arc<Self>, ReposError> {
-        let Options { git, search_path, hook_program, remote } = options;
+        let Options { git, search_path, hook_program, remote, limits } = options;
         // Git runs elsewhere, so it needs whole paths.
         let whole = data_dir.canonicalize();
         let data_dir = whole.map_err(|source| HostingError::Folder { path: data_dir.to_owned(), source })?;
         let program = Program { git, search_path, home: data_dir.clone() };
+        let clock = Clock::system();
         program.check().await?;
         Remote::sweep(&program).map_err(|source| ReposError::Sweep { path: data_dir.clone(), source })?;
-        let hosting = Arc::new(Hosting::open(api.clone(), &data_dir, program)?);
+        let hosting = Arc::new(Hosting::open(api.clone(), &data_dir, program, clock.clone())?);
         let noter = Arc::new(Noter::default());
-        let projector = Arc::new(Projector::new(api.clone(), noter.clone()));
+        let projector = Arc::new(Projector::new(api.clone(), noter.clone(), metrics.clone(), limits));
         let syncer = Arc::new(Syncer::new(hosting.clone(), projector.clone(), metrics.clone(), remote));
         let hooks = hook::Hooks::install(&data_dir, &hook_program)?;
         let server = HookServer::listen(hooks.socket(), hosting.clone(), projector.clone(), metrics.clone())?;
         let hook_task = tokio::spawn(server.run());
         // Before the first look: what changes during it is looked at again.
         let from = api.store().view().version();
+        // What was deleted before what is there: it may have the same name.
+        let deleted = Deleted::new(hosting.clone(), projector.clone(), limits.deleted_grace, clock.clone());
+        deleted.put_away().await;
         for id in hosting.list().map_err(HostingError::Store)? {
             projector.catch_up_or_report(&hosting, &id).await;
         }
         let follower = Follower { store: api.store().clone(), hosting: hosting.clone(), projector: projector.clone() };
         let noting = api.clone();
         let note_task = tokio::spawn(async move { noter.run(&noting).await });
-        let tasks = [hook_task, tokio::spawn(follower.run(from)), note_task];
-        let repos = Arc::new(Self { hosting, projector, syncer, hooks, tasks });
+        let tasks = [hook_task, tokio::spawn(follower.run(from)), note_task, tokio::spawn(deleted.run())];
+        let repos = Arc::new(Self { hosting, projector, syncer, hooks, limits, metrics, tasks });
         let weak: Weak<Self> = Arc::downgrade(&repos);
         api.serve_repositories(weak);
         Ok(repos)
@@ -118,6 +132,12 @@ impl Repos {
 
     fn hosting(&self) -> &Hosting {
         &self.hosting
+    }
+
+    /// As [`Hosting::find`], once a deleted one of the same name is put away.
+    async fn find(&self, id: &RepositoryId) -> Result<Option<Hosted>, ProjectorError> {
+        self.projector.retire(&self.hosting, id).await?;
+        Ok(self.hosting.find(id).await?)
     }
 
     fn syncer(&self) -> &Syncer {

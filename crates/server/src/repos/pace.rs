@@ -11,18 +11,21 @@ use tokio::time::Instant;
 /// What a poor mobile connection manages. A push of 1 GiB has a limit of its
 /// own, which is stricter.
 const BYTES_PER_SECOND_MIN: u64 = 4 << 10;
-/// To begin with, and for a stall in between: one byte a second is cut off
-/// after so long.
-const GRACE: Duration = Duration::from_secs(20);
 
 /// The wait for a client alone: what git takes to read is not its fault.
-#[derive(Default)]
 pub struct Pace {
+    /// To begin with, and for a stall in between: one byte a second is cut off
+    /// after so long.
+    grace: Duration,
     waited: Duration,
     received: u64,
 }
 
 impl Pace {
+    pub fn new(grace: Duration) -> Self {
+        Self { grace, waited: Duration::ZERO, received: 0 }
+    }
+
     /// The next piece; an error if the client was too slow for too long.
     pub async fn next<S, E>(&mut self, body: &mut S) -> Option<io::Result<Bytes>>
     where
@@ -40,7 +43,7 @@ impl Pace {
 
     fn left(&self) -> Duration {
         let earned = Duration::from_secs(self.received / BYTES_PER_SECOND_MIN);
-        (GRACE + earned).saturating_sub(self.waited)
+        (self.grace + earned).saturating_sub(self.waited)
     }
 }
 
@@ -60,7 +63,7 @@ mod tests {
             Ok::<_, Infallible>(piece.clone())
         });
         let mut body = Box::pin(body);
-        let mut pace = Pace::default();
+        let mut pace = Pace::new(Duration::from_secs(20));
         let mut count = 0;
         while let Some(Ok(_)) = pace.next(&mut body).await {
             count += 1;

@@ -6,6 +6,7 @@
 //! without its objects being projected.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream};
@@ -17,12 +18,12 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 
 use super::gunzip::Gunzip;
+use super::limits::HostedLimits;
 use super::pace::Pace;
+use crate::metrics::Metrics;
 
 /// A push or a clone, from its first byte to its last.
 pub const PACK_TIME_MAX: Duration = Duration::from_secs(600);
-/// Of one push, unpacked from its transport encoding.
-pub const PACK_BYTES_MAX: u64 = 1 << 30;
 const CHUNK_BYTES: usize = 64 << 10;
 /// What waits for a slow client: 512 KiB a request.
 const CHUNKS_WAITING_MAX: usize = 8;
@@ -33,17 +34,26 @@ pub enum Encoding {
     Gzip,
 }
 
+/// What a request is, and what it may cost.
+pub struct Terms {
+    pub service: Service,
+    pub encoding: Encoding,
+    pub limits: HostedLimits,
+    pub metrics: Arc<Metrics>,
+}
+
 pub type Output = mpsc::Receiver<io::Result<Bytes>>;
 
 /// Runs until git has ended, then calls `after`. What git says comes out of
 /// the returned end.
-pub fn converse<A>(pack: Pack, service: Service, body: Body, encoding: Encoding, after: A) -> Output
+pub fn converse<A>(pack: Pack, terms: Terms, body: Body, after: A) -> Output
 where
     A: Future<Output = ()> + Send + 'static,
 {
     let (sender, receiver) = mpsc::channel(CHUNKS_WAITING_MAX);
     tokio::spawn(async move {
-        let talk = talk(pack, service, body, encoding, &sender);
+        let service = terms.service;
+        let talk = talk(pack, &terms, body, &sender);
         let ended = tokio::time::timeout(PACK_TIME_MAX, talk).await;
         let ended = ended.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "the request took too long")));
         if let Err(error) = ended {
@@ -62,18 +72,13 @@ pub fn as_stream(output: Output) -> impl Stream<Item = io::Result<Bytes>> {
     stream::unfold(output, async |mut output| output.recv().await.map(|chunk| (chunk, output)))
 }
 
-async fn talk(
-    mut pack: Pack,
-    service: Service,
-    body: Body,
-    encoding: Encoding,
-    sender: &mpsc::Sender<io::Result<Bytes>>,
-) -> io::Result<()> {
+async fn talk(mut pack: Pack, terms: &Terms, body: Body, sender: &mpsc::Sender<io::Result<Bytes>>) -> io::Result<()> {
     let (Some(stdin), Some(stdout)) = (pack.stdin.take(), pack.stdout.take()) else {
         return Err(io::Error::other("git has no pipes"));
     };
+    let service = terms.service;
     // The first error drops the other half, and with `pack` ends git.
-    tokio::try_join!(feed(stdin, body.into_data_stream(), encoding), forward(stdout, service, sender))?;
+    tokio::try_join!(feed(stdin, body.into_data_stream(), terms), forward(stdout, service, sender))?;
     let status = pack.wait().await.map_err(io::Error::other)?;
     if !status.success() {
         tracing::debug!(%status, service = service.name(), "git ended with an error, which it told the client");
@@ -83,25 +88,39 @@ async fn talk(
 
 /// An error is the client's: it vanished, was too slow, or sent what cannot be
 /// unpacked.
-async fn feed(mut stdin: ChildStdin, mut body: BodyDataStream, encoding: Encoding) -> io::Result<()> {
-    let mut gunzip = Gunzip::new(PACK_BYTES_MAX);
-    let mut pace = Pace::default();
+async fn feed(mut stdin: ChildStdin, mut body: BodyDataStream, terms: &Terms) -> io::Result<()> {
+    let Terms { service, encoding, limits, metrics } = terms;
+    let mut gunzip = Gunzip::new(limits.body_bytes_max());
+    let mut pace = Pace::new(limits.stall_max);
     while let Some(chunk) = pace.next(&mut body).await {
         let chunk = chunk?;
+        if *service == Service::ReceivePack {
+            metrics.git_received(chunk.len());
+        }
         let written = match encoding {
             Encoding::Plain => stdin.write_all(&chunk).await,
             Encoding::Gzip => write_unpacked(&mut stdin, &mut gunzip, &chunk).await?,
         };
         // Git has ended before it read everything, and says why.
         if written.is_err() {
-            return Ok(());
+            drop(stdin);
+            return discard(&mut pace, &mut body).await;
         }
     }
-    if encoding == Encoding::Gzip {
+    if *encoding == Encoding::Gzip {
         let rest = gunzip.finish()?;
         let _ = stdin.write_all(&rest).await;
     }
     let _ = stdin.shutdown().await;
+    Ok(())
+}
+
+/// A client reads git's answer only when it has sent everything: what is left
+/// is bounded as all bodies are, and beyond it the connection breaks.
+async fn discard(pace: &mut Pace, body: &mut BodyDataStream) -> io::Result<()> {
+    while let Some(chunk) = pace.next(body).await {
+        chunk?;
+    }
     Ok(())
 }
 

@@ -10,17 +10,19 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_git::{GitError, ObjectId, Repository};
-use tidegate_model::ResourceVersion;
 use tidegate_model::manifest::Diagnostic;
+use tidegate_model::{Object, ResourceVersion};
 use tidegate_store::{CommitError, StoreError};
 
 use super::change::{Before, Work};
 use super::hosting::{Hosted, Hosting, HostingError};
 use super::id::RepositoryId;
+use super::limits::HostedLimits;
 use super::mark::{Mark, Tally};
 use super::note::Noter;
 use super::pushes::{Checked, PushId, Pushes};
 use crate::api::{Admitted, Api, Applied, ProjectError, Projected, Turn};
+use crate::metrics::Metrics;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectorError {
@@ -36,6 +38,10 @@ pub enum ProjectorError {
         "the commit {commit} that is in force is not in the repository, as after an older backup: see `tidegate repo verify {id}`, and let it mend the store with --repair"
     )]
     Unknown { id: RepositoryId, commit: ObjectId },
+    #[error("the Repository {0} was deleted meanwhile")]
+    Gone(RepositoryId),
+    #[error("a deleted repository of the name {id} cannot be put away yet: {reason}")]
+    Retire { id: RepositoryId, reason: String },
 }
 
 #[derive(Debug)]
@@ -54,6 +60,8 @@ pub struct Projector {
     failures: Mutex<BTreeMap<RepositoryId, String>>,
     /// Told of each repository that may show another state than its object.
     noter: Arc<Noter>,
+    metrics: Arc<Metrics>,
+    limits: HostedLimits,
 }
 
 /// A push of the projected branch, as it is checked.
@@ -66,8 +74,8 @@ pub struct Asked<'a> {
 }
 
 impl Projector {
-    pub fn new(api: Api, noter: Arc<Noter>) -> Self {
-        Self { api, pushes: Pushes::default(), failures: Mutex::default(), noter }
+    pub fn new(api: Api, noter: Arc<Noter>, metrics: Arc<Metrics>, limits: HostedLimits) -> Self {
+        Self { api, pushes: Pushes::default(), failures: Mutex::default(), noter, metrics, limits }
     }
 
     /// What is wrong with a push; nothing, if it is good. Then the turn is its
@@ -163,9 +171,11 @@ impl Projector {
 
     /// For when nobody waits for the outcome: it goes to health and the log.
     pub async fn catch_up_or_report(&self, hosting: &Hosting, id: &RepositoryId) {
+        self.retire_or_log(hosting, id).await;
         match hosting.find(id).await {
             Ok(Some(hosted)) => drop(self.catch_up(&hosted).await),
-            Ok(None) => self.report(id, None),
+            // Nothing of the new one is missing; the old one is tried again.
+            Ok(None) | Err(HostingError::Deleted) => self.report(id, None),
             Err(error) => self.report(id, Some(chain(&error))),
         }
     }
@@ -209,12 +219,16 @@ impl Projector {
         work: &Work,
         admitted: Option<Admitted>,
     ) -> Result<CaughtUp, ProjectorError> {
+        self.still_there(hosted)?;
         let kinds = self.api.kinds();
         let projected = work.with_projection(hosted, &kinds.set, async |projection| {
             self.api.project_in_turn(turn, &projection, admitted).await
         });
         Ok(match projected.await? {
-            Projected::Applied(applied, warnings) => CaughtUp::Applied(applied, warnings),
+            Projected::Applied(applied, warnings) => {
+                self.metrics.git_projected(applied.created, applied.updated, applied.deleted);
+                CaughtUp::Applied(applied, warnings)
+            }
             Projected::Rejected(problems) => CaughtUp::Refused(lines(&problems)),
         })
     }
@@ -225,12 +239,22 @@ impl Projector {
         hosted: &Hosted,
         work: &Work,
     ) -> Result<Result<Admitted, Vec<String>>, ProjectorError> {
+        self.still_there(hosted)?;
         let kinds = self.api.kinds();
         match work.projection(hosted, &kinds.set, |projection| self.api.admit(turn, projection)) {
             Ok(admitted) => Ok(admitted.map_err(|problems| lines(&problems))),
             Err(ProjectError::Commit(error @ CommitError::TooLarge { .. })) => Ok(Err(vec![error.to_string()])),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Under the turn it stays so until something is committed.
+    fn still_there(&self, hosted: &Hosted) -> Result<(), ProjectorError> {
+        let Some(uid) = hosted.uid.as_deref().filter(|_| hosted.id != RepositoryId::control()) else { return Ok(()) };
+        let stored = self.api.store().view().get(&hosted.id.key())?;
+        let now = stored.and_then(|stored| Object::from_json(&stored.json));
+        let is_same = now.is_some_and(|now| now.uid() == Some(uid));
+        if is_same { Ok(()) } else { Err(ProjectorError::Gone(hosted.id.clone())) }
     }
 
     /// `Err` inside: what is wrong with the files, whatever they say.
@@ -241,7 +265,7 @@ impl Projector {
         before: &Before,
         commit: Option<&ObjectId>,
     ) -> Result<Result<Work, Vec<String>>, ProjectorError> {
-        match Work::read(git, before, commit, &hosted.path).await {
+        match Work::read(git, before, commit, &hosted.path, self.limits.changed_files_max).await {
             Ok(read) => Ok(read.map_err(|problems| lines(&problems))),
             Err(error @ (GitError::TooMuch { .. } | GitError::TooManyPaths { .. })) => Ok(Err(vec![error.to_string()])),
             Err(error) => match &before.mark {

@@ -80,6 +80,7 @@ pub fn options(dir: &Path) -> Options {
             search_path: std::env::var_os("PATH").unwrap(),
             hook_program: "tidegate".into(),
             remote: Default::default(),
+            limits: Default::default(),
         },
     }
 }

@@ -44,6 +44,7 @@ fn options(data_dir: &std::path::Path) -> server::Options {
             search_path: std::env::var_os("PATH").unwrap(),
             hook_program: "tidegate".into(),
             remote: Default::default(),
+            limits: Default::default(),
         },
     }
 }

@@ -10,7 +10,7 @@ use tidegate_server::http::{self, Listen, Plaintext, TlsFiles};
 use tidegate_server::{repos, server};
 use tidegate_store::{OnLoss, WindowLimits};
 
-use crate::config::{Config, Graphql, Http, List, Log, Remote, Secrets, Store, Tls, Watch, Window};
+use crate::config::{Config, Git, Graphql, Http, List, Log, Remote, Secrets, Store, Tls, Watch, Window};
 
 pub fn options(config: Config, hook_program: PathBuf, search_path: OsString) -> server::Options {
     let Config {
@@ -27,6 +27,7 @@ pub fn options(config: Config, hook_program: PathBuf, search_path: OsString) -> 
         watch,
         graphql,
         http,
+        git,
         secrets,
         remote,
         store,
@@ -62,8 +63,19 @@ pub fn options(config: Config, hook_program: PathBuf, search_path: OsString) -> 
             drain_time,
         },
         manifests,
-        repos: repos::Options { git: "git".into(), search_path, hook_program, remote: remote_options(secrets, remote) },
+        repos: repos::Options {
+            git: "git".into(),
+            search_path,
+            hook_program,
+            remote: remote_options(secrets, remote),
+            limits: hosted_limits(git),
+        },
     }
+}
+
+fn hosted_limits(git: Git) -> repos::HostedLimits {
+    let Git { pack_bytes_max, changed_files_max, stall_timeout, deleted_grace } = git;
+    repos::HostedLimits { pack_bytes_max: pack_bytes_max.0, changed_files_max, stall_max: stall_timeout, deleted_grace }
 }
 
 fn remote_options(secrets: Secrets, remote: Remote) -> repos::RemoteOptions {

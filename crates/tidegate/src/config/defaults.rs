@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use tidegate_server::graphql::limits::Limits as GraphqlLimits;
 use tidegate_server::http::Limits as HttpLimits;
-use tidegate_server::repos::RemoteLimits;
+use tidegate_server::repos::{HostedLimits, RemoteLimits};
 use tidegate_store::{Options, WindowLimits};
 
-use super::{Bytes, Config, Graphql, Http, List, Log, LogFormat, Remote, Secrets, Store, Switch, Tls, Watch, Window};
+use super::{
+    Bytes, Config, Git, Graphql, Http, List, Log, LogFormat, Remote, Secrets, Store, Switch, Tls, Watch, Window,
+};
 
 /// Also where the client commands look for the admin token.
 pub const DATA_DIR: &str = "./tidegate-data";
@@ -32,6 +34,7 @@ impl Default for Config {
             watch: watch(&store, &limits),
             graphql: graphql(&limits),
             http: self::http(&http),
+            git: git(HostedLimits::default()),
             secrets: Secrets { dir: None },
             remote: remote(RemoteLimits::default()),
             store: self::store(&store),
@@ -85,6 +88,10 @@ fn http(limits: &HttpLimits) -> Http {
         body_read_timeout: limits.body_read_timeout,
         write_stall_timeout: limits.write_stall_timeout,
     }
+}
+
+fn git(HostedLimits { pack_bytes_max, changed_files_max, stall_max, deleted_grace }: HostedLimits) -> Git {
+    Git { pack_bytes_max: Bytes(pack_bytes_max), changed_files_max, stall_timeout: stall_max, deleted_grace }
 }
 
 fn remote(RemoteLimits { time_max, stall_max, pack_bytes_max }: RemoteLimits) -> Remote {

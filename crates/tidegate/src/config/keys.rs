@@ -172,6 +172,30 @@ pub const KEYS: &[Key] = &[
         "How long a client may read nothing of what waits for it, answers and watches alike."
     ),
     key!(
+        "git.pack_bytes_max" = git.pack_bytes_max,
+        None,
+        64 * KIB..=TIB,
+        "What one push to a hosted repository may bring."
+    ),
+    key!(
+        "git.changed_files_max" = git.changed_files_max,
+        None,
+        1..=10_000_000,
+        "Manifests that one push or fetch may change."
+    ),
+    key!(
+        "git.stall_timeout" = git.stall_timeout,
+        None,
+        100..=HOUR,
+        "How long a client may send a git request at less than 4 KiB a second before it is let go."
+    ),
+    key!(
+        "git.deleted_grace" = git.deleted_grace,
+        None,
+        SECOND..=100_000 * HOUR,
+        "How long the data of a deleted repository is kept in `repos/.deleted` of the data directory."
+    ),
+    key!(
         "secrets.dir" = secrets.dir,
         Some("--secrets-dir"),
         ANY,

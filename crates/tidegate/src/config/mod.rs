@@ -50,6 +50,7 @@ pub struct Config {
     pub watch: Watch,
     pub graphql: Graphql,
     pub http: Http,
+    pub git: Git,
     pub secrets: Secrets,
     pub remote: Remote,
     pub store: Store,
@@ -106,6 +107,14 @@ pub struct Http {
     pub body_bytes_max: Bytes,
     pub body_read_timeout: Duration,
     pub write_stall_timeout: Duration,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Git {
+    pub pack_bytes_max: Bytes,
+    pub changed_files_max: usize,
+    pub stall_timeout: Duration,
+    pub deleted_grace: Duration,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

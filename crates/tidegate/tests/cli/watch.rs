@@ -82,7 +82,7 @@ fn watch_is_open(site: &Site) {
     panic!("no watch was opened");
 }
 
-fn metrics(port: u16, token: &str) -> String {
+pub fn metrics(port: u16, token: &str) -> String {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
     write!(stream, "GET /metrics HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n")

@@ -96,6 +96,9 @@ impl Syncer {
     pub async fn sync(&self, id: &RepositoryId) -> Option<SyncOutcome> {
         let turn = self.turn(id);
         let _turn = turn.lock().await;
+        if let Err(error) = self.projector.retire(&self.hosting, id).await {
+            return Some(failed(&error));
+        }
         let outcome = match self.hosting.find(id).await {
             Ok(None) => return None,
             Ok(Some(hosted)) => match &hosted.remote {

@@ -1,6 +1,7 @@
 //! Real `git` against a real server: what a push does, and what it may not.
 
 mod backup;
+mod deleted;
 mod origin;
 mod push;
 mod race;
@@ -12,9 +13,10 @@ mod transport;
 mod unruly;
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::process::{Running, Said, Site, said};
 
@@ -96,6 +98,24 @@ impl Tree {
         self.git(&["add", "-A"]).good();
         self.git(&["commit", "-q", "-m", "a change"]).good();
         self
+    }
+
+    /// A commit of exactly these entries (as `git mktree` takes them), which
+    /// no work tree has to hold.
+    pub fn commit_tree(&self, entries: &str) {
+        let tree = self.fed(&["mktree"], entries);
+        let commit = self.git(&["commit-tree", "-p", "HEAD", "-m", "a tree", &tree]).good();
+        self.git(&["update-ref", "HEAD", commit.trim()]).good();
+    }
+
+    /// What git makes of `input`.
+    pub fn fed(&self, args: &[&str], input: &str) -> String {
+        let mut command = git(&self.dir, args);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
     pub fn head(&self) -> String {

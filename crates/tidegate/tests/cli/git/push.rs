@@ -1,6 +1,7 @@
 //! What an accepted push does.
 
-use super::{CONTROL, CRD, Hosted, Tree, widget};
+use super::super::watch::metrics;
+use super::{CONTROL, CRD, Hosted, Tree, admin, widget};
 
 #[test]
 fn a_kind_and_its_object_in_one_push_are_there_when_it_returns() {
@@ -142,4 +143,24 @@ fn of_two_pushers_at_once_one_wins() {
         }
     }
     assert_eq!(hosted.site.say("get widgets -o name").good().lines().count(), 3);
+}
+
+#[test]
+fn pushes_are_counted() {
+    let hosted = Hosted::start();
+    hosted.tree.write("crd.yaml", CRD).write("a.yaml", &widget("a", 1)).commit().pushed();
+    hosted.tree.write("a.yaml", &widget("a", 2)).commit().pushed();
+    hosted.tree.write("a.yaml", &widget("a", 101)).commit().refused();
+    let text = metrics(hosted.site.port, &admin(&hosted.site));
+    for line in [
+        "tidegate_git_pushes_total{outcome=\"accepted\"} 2",
+        "tidegate_git_pushes_total{outcome=\"refused\"} 1",
+        "tidegate_git_projected_objects_total{effect=\"created\"} 2",
+        "tidegate_git_projected_objects_total{effect=\"updated\"} 1",
+        "tidegate_git_projected_objects_total{effect=\"deleted\"} 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "no {line} in {text}");
+    }
+    let received = text.lines().find_map(|line| line.strip_prefix("tidegate_git_received_bytes_total "));
+    assert!(received.unwrap().parse::<u64>().unwrap() > 500, "{text}");
 }

@@ -1,21 +1,31 @@
 //! What a push is refused for; nothing moves then.
 
 use super::super::process::said;
-use super::{CRD, Hosted, Tree, git, widget};
+use super::{CONTROL, CRD, Hosted, Tree, git, widget};
 
 /// After `break_it`, the push says all of `expected`, and neither the branch
 /// nor an object has changed.
 fn check(hosted: &Hosted, break_it: impl FnOnce(&Tree), expected: &[&str]) {
-    let branch = || said(&mut git(&hosted.bare(), &["rev-parse", "main"])).good();
-    let objects = || hosted.site.say("get widgets -A -o json").good();
-    let (head, before) = (hosted.tree.head(), (branch(), objects()));
-    break_it(&hosted.tree);
-    let told = hosted.tree.refused();
+    check_in(hosted, &hosted.tree, CONTROL, break_it, expected);
+}
+
+/// The same, for a tree of another repository.
+fn check_in(hosted: &Hosted, tree: &Tree, repository: &str, break_it: impl FnOnce(&Tree), expected: &[&str]) {
+    let bare = hosted.site.path(&format!("tidegate-data/repos/{repository}.git"));
+    let branch = || said(&mut git(&bare, &["rev-parse", "main"])).good();
+    // Not the list's own version: controllers write status of other kinds meanwhile.
+    let objects = || {
+        let list: serde_json::Value = serde_json::from_str(&hosted.site.say("get widgets -A -o json").good()).unwrap();
+        list["items"].clone()
+    };
+    let (head, before) = (tree.head(), (branch(), objects()));
+    break_it(tree);
+    let told = tree.refused();
     for text in expected {
         assert!(told.contains(text), "no {text:?} in {told}");
     }
     assert_eq!((branch(), objects()), before);
-    hosted.tree.git(&["reset", "-q", "--hard", &head]).good();
+    tree.git(&["reset", "-q", "--hard", &head]).good();
 }
 
 fn with_a_widget() -> Hosted {
@@ -78,6 +88,85 @@ fn entries_that_are_no_files_of_text() {
     for (mode, id, path, expected) in cases {
         check(&hosted, |tree| tree.entry(mode, id, path), &[expected]);
     }
+}
+
+#[test]
+fn parts_of_a_path_that_mean_something_else() {
+    let hosted = with_a_widget();
+    let blob = hosted.tree.git(&["rev-parse", "HEAD:a.yaml"]).good().trim().to_owned();
+    let file = |name: &str| format!("100644 blob {blob}\t{name}\n");
+    for (part, expected) in [("..", "hasDotdot"), (".", "hasDot"), (".git", "hasDotgit"), (".GIT", "hasDotgit")] {
+        let folder = |tree: &Tree| {
+            let inner = tree.fed(&["mktree"], &file("b.yaml"));
+            tree.commit_tree(&format!("{}040000 tree {inner}\t{part}\n", file("a.yaml")));
+        };
+        check(&hosted, folder, &[expected]);
+        check(&hosted, |tree| tree.commit_tree(&file(part)), &[expected]);
+    }
+}
+
+#[test]
+fn what_a_repository_may_not_define() {
+    let hosted = with_a_widget();
+    let repository = "apiVersion: tidegate.dev/v1\nkind: Repository\nmetadata: {name: goods, namespace: default}\n\
+                      spec: {kinds: [{group: example.com, kind: Widget}]}\n";
+    hosted.tree.write("goods.yaml", repository).commit().pushed();
+    let goods = Tree::clone(&hosted.site, "default/goods", "goods");
+    goods.write("mine.yaml", &widget("mine", 1)).commit().pushed();
+    let account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a, namespace: default}\n";
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: more}\n";
+    let cases: [(String, &[&str]); 4] = [
+        (widget("a", 1), &["x.yaml:3: metadata.name", "system/control"]),
+        (widget("b", 1).replace("default", "system"), &["x.yaml:3: metadata.namespace", "system"]),
+        (account.into(), &["x.yaml:2: kind", "ServiceAccount"]),
+        (namespace.into(), &["x.yaml:2: kind", "Namespace"]),
+    ];
+    for (text, expected) in cases {
+        let break_it = |tree: &Tree| {
+            tree.write("x.yaml", &text).commit();
+        };
+        check_in(&hosted, &goods, "default/goods", break_it, expected);
+    }
+    goods.write("mine.yaml", &widget("mine", 2)).commit().pushed();
+}
+
+#[test]
+fn more_files_than_one_push_may_change() {
+    let hosted = Hosted::start_with(&["--set", "git.changed_files_max=100"]);
+    hosted.tree.write("crd.yaml", CRD).write("a.yaml", &widget("a", 1)).commit().pushed();
+    for same in [true, false] {
+        let write_many = |tree: &Tree| {
+            for index in 0..101 {
+                let text = widget(&format!("w{}", if same { 0 } else { index }), 1);
+                tree.write(&format!("many/{index}.yaml"), &text);
+            }
+            tree.commit();
+        };
+        check(&hosted, write_many, &["more than 100 files", "push it in several steps"]);
+    }
+    hosted.tree.write("a.yaml", &widget("a", 2)).commit().pushed();
+}
+
+#[test]
+fn a_pack_over_its_limit() {
+    let hosted = Hosted::start_with(&["--set", "git.pack_bytes_max=64KiB"]);
+    hosted.tree.write("crd.yaml", CRD).write("a.yaml", &widget("a", 1)).commit().pushed();
+    // What does not get smaller by packing.
+    let noise: Vec<u8> =
+        std::iter::successors(Some(1u64), |n| Some(n.wrapping_mul(6364136223846793005).wrapping_add(1)))
+            .take(300 << 10)
+            .map(|n| (n >> 56) as u8)
+            .collect();
+    // In one piece, and in several whose number nobody knows beforehand.
+    for buffer in ["1048576", "65536"] {
+        hosted.tree.git(&["config", "http.postBuffer", buffer]).good();
+        let write_noise = |tree: &Tree| {
+            std::fs::write(tree.dir.join("noise.bin"), &noise).unwrap();
+            tree.commit();
+        };
+        check(&hosted, write_noise, &["pack exceeds maximum allowed size"]);
+    }
+    hosted.tree.write("a.yaml", &widget("a", 2)).commit().pushed();
 }
 
 #[test]

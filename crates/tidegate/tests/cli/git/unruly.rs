@@ -7,8 +7,8 @@ use std::net::{Shutdown, TcpStream};
 use super::super::process::said;
 use super::{CRD, Hosted, admin, git, widget};
 
-/// A push of `body` that announces `length` bytes; what is answered.
-fn post(hosted: &Hosted, headers: &str, length: usize, body: &[u8]) -> String {
+/// A push that announces `length` bytes, of which none is sent yet.
+fn begin(hosted: &Hosted, headers: &str, length: usize) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", hosted.site.port)).unwrap();
     let token = admin(&hosted.site);
     write!(
@@ -18,6 +18,12 @@ fn post(hosted: &Hosted, headers: &str, length: usize, body: &[u8]) -> String {
          content-length: {length}\r\n\r\n"
     )
     .unwrap();
+    stream
+}
+
+/// A push of `body` that announces `length` bytes; what is answered.
+fn post(hosted: &Hosted, headers: &str, length: usize, body: &[u8]) -> String {
+    let mut stream = begin(hosted, headers, length);
     // The server may have answered, or broken off, before it has read all.
     let _ = stream.write_all(body);
     if body.len() < length {
@@ -40,7 +46,11 @@ fn request(hosted: &Hosted) -> Vec<u8> {
 }
 
 fn prepared() -> (Hosted, Vec<u8>) {
-    let hosted = Hosted::start();
+    prepared_with(&[])
+}
+
+fn prepared_with(flags: &[&str]) -> (Hosted, Vec<u8>) {
+    let hosted = Hosted::start_with(flags);
     hosted.tree.write("crd.yaml", CRD).write("a.yaml", &widget("a", 1)).commit();
     let body = request(&hosted);
     (hosted, body)
@@ -95,4 +105,30 @@ fn more_than_a_push_may_be_is_refused_before_it_is_read() {
     let (hosted, body) = prepared();
     let answer = post(&hosted, "", 2 << 30, &body);
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+}
+
+#[test]
+fn a_client_that_trickles_is_let_go() {
+    let (hosted, body) = prepared_with(&["--set", "git.stall_timeout=2s"]);
+    let mut stream = begin(&hosted, "", body.len());
+    let mut writer = stream.try_clone().unwrap();
+    let (count, announced) = (body.len(), body.clone());
+    // Its pace, not a wait for anything: one byte a second, until it is cut off.
+    let trickle = std::thread::spawn(move || {
+        announced
+            .iter()
+            .take_while(|byte| {
+                std::thread::sleep(std::time::Duration::from_secs(1));
+                writer.write_all(&[**byte]).is_ok()
+            })
+            .count()
+    });
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let _ = stream.shutdown(Shutdown::Both);
+    assert!(trickle.join().unwrap() < count);
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(!answer.contains("ok refs/heads/main"), "{answer}");
+    assert_eq!(said(&mut git(&hosted.bare(), &["rev-parse", "--verify", "-q", "main"])).code, Some(1));
+    hosted.tree.pushed();
 }
