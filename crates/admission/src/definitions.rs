@@ -38,12 +38,12 @@ pub(crate) fn put_in_force(
         // Admission has compiled it once already: it cannot fail.
         let Ok(kind) = Kind::from_crd(&definition.object) else { continue };
         if let Some(before) = kinds.by_resource(&kind.resource) {
-            let broken = diagnostics(definition.document, &before.check_replacement(&kind));
+            let broken = diagnostics(&definition.document, &before.check_replacement(&kind));
             replaced.push(Replaced { resource: kind.resource.clone(), broken });
         }
         match after.with(Arc::new(kind)) {
             Ok(next) => after = next,
-            Err(errors) => report.extend(diagnostics(definition.document, &errors)),
+            Err(errors) => report.extend(diagnostics(&definition.document, &errors)),
         }
     }
     InForce { kinds: after, replaced }

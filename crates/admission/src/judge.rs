@@ -29,7 +29,9 @@ pub(crate) struct Judged<'d> {
     pub object: Object,
     /// What was probably meant otherwise.
     pub warnings: Vec<FieldError>,
-    pub document: &'d Document<'d>,
+    /// Where it is written. What was written there is `object` now: a large
+    /// change must not have all of it in memory twice.
+    pub document: Document<'d>,
 }
 
 /// One that may not, with its key if it has come to one: what a file still
@@ -37,30 +39,31 @@ pub(crate) struct Judged<'d> {
 pub(crate) struct Refused<'d> {
     pub key: Option<ObjectKey>,
     pub diagnostics: Vec<Diagnostic>,
-    pub document: &'d Document<'d>,
+    pub document: Document<'d>,
 }
 
 type Judgement<'d, E> = Result<Result<Judged<'d>, Refused<'d>>, E>;
 
 impl<S: State> Judge<'_, S> {
     /// The outer error is a failure to read the state.
-    pub fn judge<'d>(&self, document: &'d Document<'d>) -> Judgement<'d, S::Error> {
+    pub fn judge<'d>(&self, mut document: Document<'d>) -> Judgement<'d, S::Error> {
         let authored = &document.object;
         let Some((kind, version)) = self.kinds.by_gvk(authored.api_version(), authored.kind()) else {
             let message = nearest::unknown_kind(self.kinds, &authored.gvk());
             let error = FieldError::new("kind", FieldErrorReason::NotFound, message);
             return Ok(Err(refused(None, document, &[error])));
         };
-        let key = key_of(kind, document, self.rules);
+        let key = key_of(kind, &document, self.rules);
         let current = self.state.current(&key)?;
         let mut errors = self.permission(kind, &key);
         errors.extend(self.ownership(&key, current.as_deref()));
         if !errors.is_empty() {
             return Ok(Err(refused(Some(key), document, &errors)));
         }
-        Ok(match desired(kind, version, &key, document, current.as_deref()) {
+        Ok(match desired(kind, version, &key, &document, current.as_deref()) {
             Ok(object) => {
-                let warnings = warnings::of(kind, version, authored, &object);
+                let warnings = warnings::of(kind, version, &document.object, &object);
+                drop(std::mem::take(document.object.root_mut()));
                 Ok(Judged { key, object, warnings, document })
             }
             Err(errors) => Err(refused(Some(key), document, &errors)),
@@ -115,8 +118,8 @@ impl<S: State> Judge<'_, S> {
     }
 }
 
-fn refused<'d>(key: Option<ObjectKey>, document: &'d Document<'d>, errors: &[FieldError]) -> Refused<'d> {
-    Refused { key, diagnostics: diagnostics(document, errors), document }
+fn refused<'d>(key: Option<ObjectKey>, document: Document<'d>, errors: &[FieldError]) -> Refused<'d> {
+    Refused { key, diagnostics: diagnostics(&document, errors), document }
 }
 
 fn desired(

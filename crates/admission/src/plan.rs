@@ -14,9 +14,10 @@ use crate::removals::{self, Removal};
 use crate::report::{Report, diagnostics};
 use crate::{Change, Rules, State, parallel, warnings};
 
-/// Objects of one change, which is applied in one commit: ~5 KiB each in
-/// memory make about 1 GiB.
-pub const CHANGE_OBJECTS_MAX: usize = 200_000;
+/// Objects of one change, which is applied in one commit: a million and what
+/// defines them, as the store takes by default. ~5 KiB each in memory make
+/// about 5 GiB; whoever has less lowers how many files a push may change.
+pub const CHANGE_OBJECTS_MAX: usize = 1_100_000;
 
 #[derive(Debug)]
 pub enum Verdict {
@@ -64,16 +65,16 @@ pub fn plan<S: State>(kinds: &KindSet, state: &S, rules: &Rules, change: &Change
     let mut removals = removals::candidates(change, state, rules)?;
     removals.retain(|removal| !unread.contains(removal.path));
 
-    let (definitions, mut others): (Vec<_>, Vec<_>) = documents.iter().partition(|document| defines_a_kind(document));
+    let (definitions, mut others): (Vec<_>, Vec<_>) = documents.into_iter().partition(defines_a_kind);
     let judge = Judge { kinds, state, rules, touched: &touched };
-    let definitions = judge_all(&judge, &definitions, &mut report)?;
+    let definitions = judge_all(&judge, definitions, &mut report)?;
     definitions.claim(&mut removals);
     let in_force = put_in_force(kinds, &removals, &definitions.admitted, &mut report);
     // Of a kind whose definition is refused nothing can be said.
-    others.retain(|document| !definitions.refused.iter().any(|refused| is_of_kind(document, refused.document)));
+    others.retain(|document| !definitions.refused.iter().any(|refused| is_of_kind(document, &refused.document)));
 
     let judge = Judge { kinds: &in_force.kinds, state, rules, touched: &touched };
-    let others = judge_all(&judge, &others, &mut report)?;
+    let others = judge_all(&judge, others, &mut report)?;
     others.claim(&mut removals);
     let mut admitted = definitions.admitted;
     admitted.extend(others.admitted);
@@ -104,7 +105,7 @@ struct Parsed<'c> {
 fn parse<'c>(change: &Change<'c>, report: &mut Report) -> Parsed<'c> {
     let mut documents = Vec::new();
     let mut unread = HashSet::new();
-    let parsed = parallel::map(&change.files, |file| parse_file(file.path, file.bytes));
+    let parsed = parallel::map(change.files.clone(), |file| parse_file(file.path, file.bytes));
     for (file, parsed) in change.files.iter().zip(parsed) {
         match parsed {
             Ok(parsed) => documents.extend(parsed),
@@ -138,7 +139,7 @@ impl Judgements<'_> {
 
 fn judge_all<'d, S: State>(
     judge: &Judge<'_, S>,
-    documents: &[&'d Document<'d>],
+    documents: Vec<Document<'d>>,
     report: &mut Report,
 ) -> Result<Judgements<'d>, S::Error> {
     let mut judgements = Judgements { admitted: Vec::with_capacity(documents.len()), refused: Vec::new() };
@@ -159,7 +160,7 @@ fn without_duplicates<'d>(judged: Vec<Judged<'d>>, report: &mut Report) -> Vec<J
     let mut first_places: HashMap<ObjectKey, (&str, usize)> = HashMap::with_capacity(judged.len());
     let mut unique = Vec::with_capacity(judged.len());
     for judged in judged {
-        let document = judged.document;
+        let document = &judged.document;
         match first_places.get(&judged.key) {
             None => {
                 first_places.insert(judged.key.clone(), (document.file, document.line));
@@ -225,7 +226,7 @@ impl NamespaceState {
 }
 
 fn warnings_of(admitted: &[Judged<'_>]) -> Vec<Diagnostic> {
-    let warnings = admitted.iter().flat_map(|judged| judged.warnings.iter().map(|warning| (judged.document, warning)));
+    let warnings = admitted.iter().flat_map(|judged| judged.warnings.iter().map(|warning| (&judged.document, warning)));
     warnings::show(warnings)
 }
 

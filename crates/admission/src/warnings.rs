@@ -22,7 +22,7 @@ pub(crate) fn of(kind: &Kind, version: &KindVersion, authored: &Object, admitted
 }
 
 /// As many as are worth reading, in the order of file and line.
-pub(crate) fn show<'d, 'w>(warnings: impl Iterator<Item = (&'d Document<'d>, &'w FieldError)>) -> Vec<Diagnostic> {
+pub(crate) fn show<'d, 'f: 'd>(warnings: impl Iterator<Item = (&'d Document<'f>, &'d FieldError)>) -> Vec<Diagnostic> {
     let shown = warnings.take(WARNINGS_MAX).map(|(document, warning)| document.diagnostic(warning));
     let mut shown: Vec<_> = shown.collect();
     shown.sort();

@@ -24,6 +24,15 @@ impl Connection {
         Ok(self.answer().await?.0)
     }
 
+    /// The body of the answer.
+    pub async fn text(&mut self, path: &str) -> anyhow::Result<String> {
+        let head = format!("GET {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\n\r\n", self.token);
+        self.stream.write_all(head.as_bytes()).await?;
+        let (status, start) = self.answer().await?;
+        ensure!(status == 200, "{path}: status {status}");
+        Ok(String::from_utf8_lossy(&self.buffer[start..]).into_owned())
+    }
+
     /// The bytes of the answer's body.
     pub async fn post(&mut self, body: &str) -> anyhow::Result<&[u8]> {
         let head = format!(

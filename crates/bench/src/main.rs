@@ -3,10 +3,12 @@
 //!
 //! Run by `cargo xtask bench`.
 
+mod branch;
 mod commits;
 mod http;
 mod lists;
 mod process;
+mod pushes;
 mod scale;
 mod seed;
 mod socket;
@@ -14,7 +16,7 @@ mod table;
 mod watches;
 mod writes;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Parser;
@@ -36,6 +38,18 @@ struct Arguments {
     /// Objects of the large data set; 0 leaves it out.
     #[arg(long, default_value_t = 1_000_000)]
     large: usize,
+    /// Files of the branch on which a push changes a few.
+    #[arg(long, default_value_t = 100_000)]
+    branch: usize,
+    /// Only these rows.
+    #[arg(long)]
+    only: Option<Rows>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Rows {
+    Api,
+    Git,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -46,23 +60,32 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let Arguments { tidegate, seconds, large } = arguments;
+    let Arguments { tidegate, seconds, large, branch, only } = arguments;
     let duration = Duration::from_secs(seconds);
     let mut table = Table::default();
-
-    let folder = tempfile::tempdir()?;
-    seed::objects(folder.path(), OBJECTS).await?;
-    let server = process::Server::start(&tidegate, folder.path()).await?;
-    scale::idle(&mut table, &server).await?;
-    lists::run(&mut table, &server).await?;
-    writes::run(&mut table, &server, duration).await?;
-    watches::latency(&mut table, &server, duration).await?;
-    watches::fan_out(&mut table, &server, duration).await?;
-    server.stop().await?;
-    commits::run(&mut table).await?;
-    if large > 0 {
-        scale::large(&mut table, &tidegate, large).await?;
+    if only != Some(Rows::Git) {
+        api(&mut table, &tidegate, duration, large).await?;
+    }
+    if only != Some(Rows::Api) {
+        commits::run(&mut table).await?;
+        pushes::run(&mut table, &tidegate, &pushes::Sizes { load: duration, branch, large }).await?;
     }
     table.print();
+    Ok(())
+}
+
+async fn api(table: &mut Table, tidegate: &Path, duration: Duration, large: usize) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    seed::objects(folder.path(), OBJECTS).await?;
+    let server = process::Server::start(tidegate, folder.path()).await?;
+    scale::idle(table, &server).await?;
+    lists::run(table, &server).await?;
+    writes::run(table, &server, duration).await?;
+    watches::latency(table, &server, duration).await?;
+    watches::fan_out(table, &server, duration).await?;
+    server.stop().await?;
+    if large > 0 {
+        scale::large(table, tidegate, large).await?;
+    }
     Ok(())
 }

@@ -46,11 +46,28 @@ impl Server {
         Connection::open(&self.address, &self.token).await
     }
 
+    /// What git's hooks have waited for us, all together.
+    pub async fn hook_seconds(&self) -> anyhow::Result<f64> {
+        let metrics = self.connect().await?.text("/metrics").await?;
+        let sums = metrics.lines().filter_map(|line| line.strip_prefix("tidegate_git_hook_duration_seconds_sum{"));
+        let seconds: Option<Vec<f64>> = sums.map(|line| line.rsplit(' ').next()?.parse().ok()).collect();
+        Ok(seconds.context("a sum that is no number")?.into_iter().sum())
+    }
+
     /// Resident memory, as the kernel counts it.
     pub fn memory_mib(&self) -> anyhow::Result<f64> {
+        self.memory("VmRSS:")
+    }
+
+    /// The most that it ever was.
+    pub fn memory_peak_mib(&self) -> anyhow::Result<f64> {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, field: &str) -> anyhow::Result<f64> {
         let pid = self.child.id().context("the server has ended")?;
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS")?;
+        let line = status.lines().find(|line| line.starts_with(field)).context("no such field")?;
         let kib: f64 = line.split_whitespace().nth(1).context("no number")?.parse()?;
         Ok(kib / 1024.0)
     }

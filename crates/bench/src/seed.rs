@@ -35,6 +35,11 @@ fn definition() -> Value {
     })
 }
 
+/// The same as a file.
+pub fn definition_text() -> String {
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "gadgets.bench.example"}, "spec": definition()["spec"]}).to_string()
+}
+
 fn gadget(at: usize) -> Value {
     let items: Vec<Value> = (0..20).map(|n| json!({"key": format!("item-{n}"), "value": at + n})).collect();
     json!({

@@ -19,7 +19,7 @@ const LATENCY_WRITERS: usize = 4;
 const LATENCY_WRITES_PER_SECOND: u64 = 1_000;
 
 /// Whole objects, as a controller's cache needs them.
-const WATCH: &str = "subscription { watchResources(apiVersion: \"bench.example/v1\", kind: \"Gadget\") { type resourceVersion object } }";
+pub const WATCH: &str = "subscription { watchResources(apiVersion: \"bench.example/v1\", kind: \"Gadget\") { type resourceVersion object } }";
 
 pub async fn fan_out(table: &mut Table, server: &Server, duration: Duration) -> anyhow::Result<()> {
     let local = LocalSet::new();

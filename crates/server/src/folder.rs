@@ -10,12 +10,13 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use tidegate_admission::CHANGE_OBJECTS_MAX;
 use tidegate_model::manifest::{Diagnostic, is_manifest_path};
 
-/// As many as a change may have objects, halved: a file with none is rare.
-pub const FILES_MAX: usize = 100_000;
-/// All of it is in memory at once.
-pub const BYTES_MAX: u64 = 512 << 20;
+/// As many as a change may have objects: a file with none is rare.
+pub const FILES_MAX: usize = CHANGE_OBJECTS_MAX;
+/// All of it is in memory at once, as of a push.
+pub const BYTES_MAX: u64 = 2 << 30;
 
 /// As a push says it.
 pub const NAME_REFUSED: &str = "its name is not UTF-8: rename the file";

@@ -21,7 +21,13 @@ pub struct Options {
     /// Paged lists that hold their snapshot between two pages.
     pub list_snapshots_max: usize,
     pub list_snapshot_ttl: Duration,
+    /// A million objects and what defines them: the first push of a large
+    /// repository is one transaction as any other. Each takes about 500 bytes
+    /// besides its own while it is committed.
     pub transaction_writes_max: usize,
+    /// While it is committed, a transaction is in memory about twice: the row
+    /// of the object and that of its event. So is the journal that a restart
+    /// reads.
     pub transaction_bytes_max: usize,
     /// Transactions that wait for the committer: more of them wait outside.
     pub queue_transactions_max: usize,
@@ -69,8 +75,8 @@ impl Default for Options {
             live_bytes_max: 32 << 20,
             list_snapshots_max: 256,
             list_snapshot_ttl: Duration::from_secs(5 * 60),
-            transaction_writes_max: 100_000,
-            transaction_bytes_max: 128 << 20,
+            transaction_writes_max: 1_100_000,
+            transaction_bytes_max: 2 << 30,
             queue_transactions_max: 4096,
             cache_bytes: 32 << 20,
             memtable_bytes: 16 << 20,

@@ -18,9 +18,9 @@ use crate::{
     WatchError, Watcher, row,
 };
 
-/// What waits for the committer, in KiB: twice what one transaction may have,
-/// so that a large one does not stop the small ones.
-const QUEUE_KIB_PER_TRANSACTION_KIB: usize = 2;
+/// What may wait for the committer beside the largest transaction, which must
+/// not stop the small ones: 4,096 of 32 KiB.
+const QUEUE_BESIDE_BYTES_MAX: usize = 128 << 20;
 
 /// A cheap handle. The store ends with its last handle, or when it is closed.
 #[derive(Clone)]
@@ -61,7 +61,8 @@ impl Store {
         let maintenance = Maintenance { shared: shared.clone(), queue: queue.downgrade(), stop: stopped };
         let threads =
             vec![spawn("store-commit", move || committer.run())?, spawn("store-upkeep", move || maintenance.run())?];
-        let queue_kib_max = kib(shared.options.transaction_bytes_max) * QUEUE_KIB_PER_TRANSACTION_KIB;
+        let largest = shared.options.transaction_bytes_max;
+        let queue_kib_max = kib(largest) + kib(largest.min(QUEUE_BESIDE_BYTES_MAX));
         Ok(Self(Arc::new(Handle {
             shared,
             queue: Mutex::new(Some(queue)),
@@ -84,6 +85,11 @@ impl Store {
         queue.send(request).await.map_err(|_| CommitError::Closed)?;
         drop(queue);
         answered.await.unwrap_or_else(|_| Err(self.ended()))
+    }
+
+    /// As it was opened.
+    pub fn options(&self) -> &Options {
+        &self.0.shared.options
     }
 
     /// Whether [`Self::commit`] would take it, conflicts aside; its bytes.

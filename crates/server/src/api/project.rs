@@ -16,7 +16,7 @@ use tidegate_admission::{
 use tidegate_model::kinds::KindSet;
 use tidegate_model::manifest::Diagnostic;
 use tidegate_model::{EncodedObject, GroupResource, Object, ObjectKey, ResourceVersion};
-use tidegate_store::{CommitError, Expect, Op, Rebased, StoreError, StoredObject, Transaction, View, Write};
+use tidegate_store::{CommitError, Expect, Op, Rebase, Rebased, StoreError, StoredObject, Transaction, View, Write};
 use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 
@@ -238,8 +238,7 @@ fn writes(view: &View, plan: Plan, origin: &Arc<Origin>, projection: &Projection
             // Admission refuses what is being deleted, against this same view.
             Outcome::Unchanged | Outcome::Terminating => continue,
         };
-        let rebase = Arc::new(move |current: Option<&StoredObject>| rebase_put(&put, current));
-        writes.push(Write { key, expect, op: Op::Put(EncodedObject::new(&object)), rebase: Some(rebase) });
+        writes.push(Write { key, expect, op: Op::Put(EncodedObject::new(&object)), rebase: rebase_of(expect, put) });
     }
     let mut tombstones = Vec::new();
     for key in deletes {
@@ -284,6 +283,17 @@ fn read(view: &View, key: &ObjectKey) -> Result<(Expect, Option<Object>), StoreE
     let stored = view.get(key)?;
     let expect = stored.as_ref().map_or(Expect::Absent, |stored| Expect::Version(stored.version));
     Ok((expect, stored.and_then(|stored| Object::from_json(&stored.json))))
+}
+
+/// What nobody has yet only a projection creates, and this one has the turn: if
+/// it is there all the same, that is a conflict, and the change is planned
+/// again. So what is wanted of a new object need not be kept, which of a first
+/// projection would be most of its memory.
+fn rebase_of(expect: Expect, put: Put) -> Option<Rebase> {
+    match expect {
+        Expect::Absent => None,
+        _ => Some(Arc::new(move |current: Option<&StoredObject>| rebase_put(&put, current))),
+    }
 }
 
 /// Somebody wrote status or finalizers between our read and our commit.

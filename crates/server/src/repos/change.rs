@@ -15,8 +15,9 @@ use super::mark::{Mark, Tally};
 use crate::api::{Applied, AuthorOf, DefinedAt, Marks, MarksOf, Owned, Projection};
 use crate::folder::{LINK_REFUSED, NAME_REFUSED};
 
-/// Both contents of each changed file are in memory at once: so much at most.
-const CHANGE_BYTES_MAX: u64 = 512 << 20;
+/// Both contents of each changed file are in memory at once: so much at most,
+/// as one transaction of the store takes by default.
+const CHANGE_BYTES_MAX: u64 = 2 << 30;
 
 /// What has to be done so that a commit is in force.
 pub struct Work {

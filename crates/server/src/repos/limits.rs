@@ -11,7 +11,8 @@ const BODY_SLACK_BYTES: u64 = 8 << 20;
 pub struct HostedLimits {
     /// Of one push, unpacked from its transport encoding.
     pub pack_bytes_max: u64,
-    /// Of one projection: ~200 bytes each for its path and ids, 40 MiB.
+    /// Of one projection: a million and what defines them; ~200
+    /// bytes each for its path and ids, 220 MiB.
     pub changed_files_max: usize,
     /// To begin with, and for a stall in between: a client that sends less
     /// than is asked of it is let go after so long.
@@ -24,7 +25,7 @@ impl Default for HostedLimits {
     fn default() -> Self {
         Self {
             pack_bytes_max: 1 << 30,
-            changed_files_max: 200_000,
+            changed_files_max: 1_100_000,
             stall_max: Duration::from_secs(20),
             deleted_grace: Duration::from_secs(7 * 24 * 3600),
         }
