@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct User {
@@ -46,7 +47,10 @@ pub(super) fn write_kubeconfig(folder: &Path, name: &str, token: &str, url: &str
          contexts:\n- name: test\n  context: {{cluster: test, user: test, namespace: default}}\n",
         ca.display(),
     );
-    fs::write(&path, text).expect("a kubeconfig can be written");
+    // Renamed when complete: a kubectl of another test may be reading it.
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let new = path.with_extension(COUNT.fetch_add(1, Ordering::Relaxed).to_string());
+    fs::write(&new, text).and_then(|()| fs::rename(&new, &path)).expect("a kubeconfig can be written");
     path
 }
 

@@ -1,0 +1,13 @@
+//! The operator against a real API server and a real Git server.
+//!
+//! The tests share one control plane and one operator; each has its own
+//! namespaces and its own repository. Those that end something have their own.
+
+mod authors;
+mod burst;
+mod configuration;
+mod installation;
+mod resilience;
+mod rig;
+mod running;
+mod types;

@@ -1,0 +1,116 @@
+//! What goes away and comes back.
+
+use serde_json::json;
+use tidegate_testkit::bare;
+use tidegate_testkit::cluster::{ALICE, BOB};
+use tidegate_testkit::git_http::Mode;
+
+use crate::rig::{Place, Rig};
+use crate::running::Flags;
+
+const ALONE: Flags = Flags { is_alone: true };
+
+const ALICE_IS: &str = "alice <alice@users.noreply.test>";
+const BOB_IS: &str = "bob <bob@users.noreply.test>";
+
+fn first_author(place: &Place<'_>, name: &str) -> String {
+    place.commits(&place.config_map_path(name))[0].author.clone()
+}
+
+#[test]
+fn git_the_api_server_and_the_operator_go_away_and_nothing_is_lost() {
+    let mut rig = Rig::start(ALONE);
+    let (namespace, repository) = {
+        let place = rig.place("away");
+        place.rule("maps", "live", json!({"resources": ["configmaps"]}));
+        place.wait_ready(&["maps"]);
+        git_goes_away(&place);
+        (place.namespace.clone(), place.repository.clone())
+    };
+    // Killed, and started again: the same cluster makes no commit. A change
+    // that nobody saw is there, and nobody's.
+    drop(rig.operator.take());
+    let place = Place { rig: &rig, namespace: namespace.clone(), repository: repository.clone() };
+    let commits_before = place.commits("live").len();
+    place.apply_as(ALICE, &place.config_map("unseen", "1"));
+    rig.start_operator(ALONE);
+    let place = Place { rig: &rig, namespace: namespace.clone(), repository: repository.clone() };
+    place.wait_file(&place.config_map_path("unseen"), |_| true);
+    assert_eq!(place.commits("live").len(), commits_before + 1);
+    assert!(!first_author(&place, "unseen").contains("alice"));
+    // The API server restarts and has forgotten every older version.
+    rig.cluster.compact();
+    rig.cluster.restart_apiserver();
+    let place = Place { rig: &rig, namespace, repository };
+    place.apply_as(BOB, &place.config_map("after", "1"));
+    place.wait_file(&place.config_map_path("after"), |_| true);
+    place.kubectl_as(ALICE, &["delete", "configmap", "unseen"]);
+    place.wait_no_file(&place.config_map_path("unseen"));
+}
+
+fn git_goes_away(place: &Place<'_>) {
+    place.rig.git.set(Mode::Down);
+    place.apply_as(ALICE, &place.config_map("a", "1"));
+    place.apply_as(BOB, &place.config_map("b", "1"));
+    place.wait_reason("gitdestination", "live", "ConnectionFailed");
+    place.rig.git.set(Mode::Up);
+    place.wait_file(&place.config_map_path("a"), |_| true);
+    place.wait_file(&place.config_map_path("b"), |_| true);
+    assert_eq!((first_author(place, "a"), first_author(place, "b")), (ALICE_IS.into(), BOB_IS.into()));
+}
+
+#[test]
+fn another_replica_takes_over_without_a_duplicate_or_a_loss() {
+    let mut rig = Rig::start(Flags::default());
+    let second = rig.second_operator();
+    let (namespace, repository) = {
+        let place = rig.place("replicas");
+        place.rule("maps", "live", json!({"resources": ["configmaps"]}));
+        place.wait_ready(&["maps"]);
+        place.apply_as(ALICE, &place.config_map("before", "1"));
+        place.wait_file(&place.config_map_path("before"), |_| true);
+        (place.namespace.clone(), place.repository.clone())
+    };
+    drop(rig.operator.take());
+    let place = Place { rig: &rig, namespace: namespace.clone(), repository: repository.clone() };
+    place.apply_as(BOB, &place.config_map("between", "1"));
+    place.wait_file(&place.config_map_path("between"), |_| true);
+    for name in ["before", "between"] {
+        assert_eq!(place.commits(&place.config_map_path(name)).len(), 1, "{name}");
+    }
+    place.apply_as(ALICE, &place.config_map("later", "1"));
+    place.wait_file(&place.config_map_path("later"), |_| true);
+    assert_eq!(first_author(&place, "later"), ALICE_IS, "the webhook leads to the one that works");
+    drop(second);
+}
+
+#[test]
+fn a_foreign_pusher_and_foreign_files() {
+    let place = crate::rig::shared().place("foreign");
+    place.rule("maps", "live", json!({"resources": ["configmaps"]}));
+    place.apply(&place.config_map("first", "1"));
+    place.wait_file(&place.config_map_path("first"), |_| true);
+    let folder = tempfile::tempdir().unwrap();
+    let url = place.rig.git.url_with_credentials(&format!("{}.git", place.namespace));
+    bare::git(folder.path(), &["clone", "--quiet", &url, "work"]);
+    let work = folder.path().join("work");
+    for round in 0..5 {
+        std::fs::write(work.join("README.md"), format!("round {round}")).unwrap();
+        std::fs::write(work.join("live/kustomization.yaml"), format!("# round {round}\n")).unwrap();
+        place.apply_as(BOB, &place.config_map(&format!("r{round}"), "1"));
+        bare::git(&work, &["add", "--all"]);
+        bare::git(&work, &["commit", "--quiet", "-m", "ours"]);
+        place.rig.wait("push of the foreigner", || {
+            bare::command(&work).args(["pull", "--quiet", "--rebase"]).output().ok()?;
+            let pushed = bare::command(&work).args(["push", "--quiet"]).output().ok()?;
+            pushed.status.success().then_some(())
+        });
+    }
+    for round in 0..5 {
+        let name = format!("r{round}");
+        place.wait_file(&place.config_map_path(&name), |_| true);
+        assert_eq!(first_author(&place, &name), BOB_IS);
+    }
+    assert!(place.files().contains(&"live/kustomization.yaml".to_owned()));
+    assert_eq!(place.file("README.md").as_deref(), Some("round 4"));
+}
