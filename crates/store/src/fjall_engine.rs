@@ -15,7 +15,7 @@ use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, OwnedWri
 use tidegate_model::ResourceVersion;
 
 use crate::engine::{Change, Engine, Rows, SegmentId, Snapshot, Table};
-use crate::open::Watermark;
+use crate::open::{DirLock, Watermark};
 use crate::{Options, StoreError};
 
 /// The journal is preallocated in pieces of this size; with two of them the
@@ -37,7 +37,7 @@ pub(crate) struct FjallEngine {
     memtable_bytes: u64,
     watermark: Watermark,
     /// Released after the database: the last field is dropped last.
-    _lock: std::fs::File,
+    _lock: DirLock,
 }
 
 #[derive(Clone)]
@@ -54,7 +54,7 @@ struct FjallSnapshot {
 }
 
 impl FjallEngine {
-    pub fn open(dir: &Path, options: &Options, watermark: Watermark, lock: std::fs::File) -> fjall::Result<Self> {
+    pub fn open(dir: &Path, options: &Options, watermark: Watermark, lock: DirLock) -> fjall::Result<Self> {
         let db = Database::builder(dir)
             .cache_size(options.cache_bytes)
             .max_journaling_size(JOURNAL_BYTES_MAX)

@@ -85,7 +85,7 @@ fn draft(dir: &Path) -> PathBuf {
     name.into()
 }
 
-fn open_locked(dir: &Path, options: &Options, lock: File) -> Result<FjallEngine, OpenError> {
+fn open_locked(dir: &Path, options: &Options, lock: DirLock) -> Result<FjallEngine, OpenError> {
     let watermark = Watermark::open(&dir.join("acknowledged"))?;
     let acknowledged = watermark.read();
     let engine_dir = dir.join("engine");
@@ -149,7 +149,20 @@ fn check_empty(dir: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn lock(dir: &Path) -> Result<File, OpenError> {
+/// Held while the store is open.
+pub(crate) struct DirLock(File);
+
+impl Drop for DirLock {
+    /// Not only by closing: a program that is being started elsewhere in this
+    /// process has a copy of the file until it runs, and would hold it longer.
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "failed to unlock the store");
+        }
+    }
+}
+
+fn lock(dir: &Path) -> Result<DirLock, OpenError> {
     let path = dir.join("lock");
     let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let mut file = opened.map_err(io("open", &path))?;
@@ -163,7 +176,7 @@ fn lock(dir: &Path) -> Result<File, OpenError> {
         Err(fs::TryLockError::Error(error)) => return Err(io("lock", &path)(error)),
     }
     file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io("write", &path))?;
-    Ok(file)
+    Ok(DirLock(file))
 }
 
 /// The newest acknowledged version, beside the engine's files: it tells a
