@@ -33,7 +33,7 @@ impl Item {
     }
 
     /// `metadata.generation`, without parsing the rest. 0 if it has none.
-    pub(crate) fn generation(&self) -> i64 {
+    pub fn generation(&self) -> i64 {
         #[derive(Deserialize)]
         struct Head {
             metadata: Metadata,

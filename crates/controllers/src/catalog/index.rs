@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use serde::Deserialize;
 use tidegate_model::{Object, ObjectKey};
 use tidegate_runtime::{
     AddError, Change, Client, Controller, Index, Item, Kind, Manager, Next, ReconcileError, Reconciler, Touched,
@@ -111,26 +110,14 @@ impl Reconciler for CatalogReconciler {
             return Ok(Next::AwaitChange);
         }
         let patch = |item: &Item| {
-            let generation = item.parse::<Head>()?.metadata.generation;
             // An index that has not seen this generation is about to, and
             // wakes us then: what it knows is of another spec.
-            let report = self.index.due(key).filter(|report| report.generation() == generation);
+            let report = self.index.due(key).filter(|report| report.generation() == item.generation());
             Ok(report.map(|report| report.patch()))
         };
         self.client.report(&self.kind, key, patch).await?;
         Ok(Next::AwaitChange)
     }
-}
-
-#[derive(Deserialize)]
-struct Head {
-    metadata: Metadata,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    #[serde(default)]
-    generation: i64,
 }
 
 impl CatalogKind {
