@@ -101,10 +101,15 @@ impl Branch {
         self.tell(|queue| queue.seed(destination.clone(), scope, objects.into_iter()))
     }
 
-    /// What waits is written now, without waiting for silence.
-    pub fn flush(&self) {
-        self.shared.state().is_due = true;
+    /// What waits is written now, without waiting for silence. The last of it,
+    /// to wait for with [`Self::acknowledged`].
+    pub fn flush(&self) -> Ticket {
+        let mut state = self.shared.state();
+        state.is_due = true;
+        let ticket = state.queue.last();
+        drop(state);
         self.shared.woken.notify_one();
+        ticket
     }
 
     pub fn status(&self) -> watch::Receiver<BranchStatus> {

@@ -104,7 +104,12 @@ impl Queue {
     /// Everything that waits, in order, and the last ticket of it. Contents
     /// are shared, not copied.
     pub fn batch(&self) -> (Vec<Pending>, Ticket) {
-        (self.pending.values().cloned().collect(), Ticket(self.next - 1))
+        (self.pending.values().cloned().collect(), self.last())
+    }
+
+    /// The newest ticket that was given out.
+    pub fn last(&self) -> Ticket {
+        Ticket(self.next - 1)
     }
 
     /// What was in a batch up to `ticket` is in the remote.

@@ -150,10 +150,11 @@ impl Engine {
         if ending == Ending::Drain {
             let released = self.waiting.tick(Instant::now() + self.parts.options.grace);
             self.release(released);
+            // All at once: a remote that is away holds up its own branches alone.
+            let flushed: Vec<_> = self.branches.values().map(|branch| (branch, branch.flush())).collect();
             let drained = async {
-                for branch in self.branches.values() {
-                    branch.flush();
-                    let _ = branch.status().wait_for(|status| status.queue_depth == 0).await;
+                for (branch, ticket) in flushed {
+                    branch.acknowledged(ticket).await;
                 }
             };
             if timeout(DRAIN_TIME_MAX, drained).await.is_err() {
