@@ -75,6 +75,8 @@ impl GitMetrics {
         self.files_deleted.get_or_create(labels).inc_by(report.deleted);
         self.commits.get_or_create(labels).inc_by(report.commits);
         self.commit_bytes.get_or_create(labels).inc_by(report.bytes);
+        // There from the first look on: what is not there cannot be alerted on.
+        drop(self.rebase_retries.get_or_create(labels));
         self.queue_depth.get_or_create(labels).set(i64::try_from(depth).unwrap_or(i64::MAX));
     }
 }

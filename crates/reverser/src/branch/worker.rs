@@ -107,17 +107,20 @@ impl Worker {
         }
     }
 
-    /// Until a batch is due.
+    /// Until a batch is due, or there is another secret or address: whether
+    /// that one is good shows at once, not with the next change.
     async fn wait(&mut self) {
         loop {
             let woken = self.shared.woken.notified();
-            match self.shared.due(&self.config.limits) {
+            let at = match self.shared.due(&self.config.limits) {
                 Due::Now => return,
-                Due::Never => woken.await,
-                Due::At(at) => tokio::select! {
-                    () = woken => {}
-                    () = tokio::time::sleep_until(at) => {}
-                },
+                Due::Never => None,
+                Due::At(at) => Some(at),
+            };
+            tokio::select! {
+                () = woken => {}
+                () = tokio::time::sleep_until(at.unwrap_or_else(Instant::now)), if at.is_some() => {}
+                () = self.shared.remote_changed.notified() => return self.draft = None,
             }
         }
     }
