@@ -15,6 +15,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 
 /// How soon a renewed certificate is noticed.
@@ -45,6 +46,8 @@ pub struct Certificates {
     files: Option<CertificateFiles>,
     current: ArcSwap<CertifiedKey>,
     ca_pem: ArcSwap<String>,
+    /// The files were read again: the API server may have to trust another.
+    pub(super) renewed: Notify,
 }
 
 impl Certificates {
@@ -54,6 +57,7 @@ impl Certificates {
             files: Some(files),
             current: ArcSwap::from_pointee(key),
             ca_pem: ArcSwap::from_pointee(ca_pem),
+            renewed: Notify::new(),
         }))
     }
 
@@ -67,6 +71,7 @@ impl Certificates {
             files: None,
             current: ArcSwap::from_pointee(certified),
             ca_pem: ArcSwap::from_pointee(cert),
+            renewed: Notify::new(),
         }))
     }
 
@@ -99,6 +104,7 @@ impl Certificates {
                 Ok((key, ca_pem)) => {
                     self.current.store(Arc::new(key));
                     self.ca_pem.store(Arc::new(ca_pem));
+                    self.renewed.notify_one();
                     tracing::info!(cert = %files.cert.display(), "the webhook's certificate was reloaded");
                 }
                 Err(error) => {

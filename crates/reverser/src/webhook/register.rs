@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::certificates::Certificates;
 use super::server::PATH;
@@ -16,7 +16,7 @@ use crate::claims::{Routes, TypeId};
 use crate::cluster::{Api, ApiError, collection, object};
 use crate::engine::Shared;
 
-/// In case somebody else changed it, or the certificate was renewed.
+/// In case somebody else changed it.
 const CHECK_INTERVAL: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_secs(2);
 /// The API server waits no longer for us, and goes on.
@@ -49,7 +49,11 @@ pub struct Registration {
 pub async fn keep_registered(registration: Registration) {
     loop {
         match register(&registration).await {
-            Ok(()) => _ = timeout(CHECK_INTERVAL, registration.shared.replanned.notified()).await,
+            Ok(()) => tokio::select! {
+                () = registration.shared.replanned.notified() => {}
+                () = registration.certificates.renewed.notified() => {}
+                () = sleep(CHECK_INTERVAL) => {}
+            },
             Err(error) => {
                 tracing::error!(error = error.told(), "the webhook is not registered: authors are unknown until it is");
                 sleep(RETRY).await;
