@@ -3,6 +3,7 @@
 //! Invariant: only the holder of the lease watches, records admissions and
 //! pushes; it stops pushing before another can start.
 
+use std::fs::{self, File};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,6 +16,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use prometheus_client::registry::Registry;
+use rustix::fs::{FlockOperation, flock};
+use tidegate_git::Remote;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -26,6 +29,9 @@ use crate::lease::Lease;
 use crate::webhook::{
     CertificateError, CertificateFiles, Certificates, Registration, Target, WebhookState, keep_registered, serve,
 };
+
+/// In the work directory.
+const LOCK_FILE: &str = "lock";
 
 #[derive(Clone, Debug)]
 pub struct OperatorOptions {
@@ -61,6 +67,8 @@ pub enum OperatorError {
     Listen { address: SocketAddr, flag: &'static str, source: io::Error },
     #[error("failed to use {}: choose another with --work-dir", path.display())]
     WorkDir { path: PathBuf, source: io::Error },
+    #[error("{} is used by another process: give each its own --work-dir", .0.display())]
+    WorkDirInUse(PathBuf),
     #[error("failed to use git")]
     Git(#[from] tidegate_git::GitError),
     #[error("failed to prepare the webhook's certificate")]
@@ -79,7 +87,7 @@ pub async fn cluster_uid(api: &Api) -> Result<String, OperatorError> {
 
 /// Works until `stop`; then pushes what waits, and returns.
 pub async fn run(api: Api, options: OperatorOptions, stop: impl Future<Output = ()>) -> Result<(), OperatorError> {
-    prepare_work_dir(&options.engine).await?;
+    let _lock = prepare_work_dir(&options.engine).await?;
     let shared = Arc::new(Shared::default());
     let git_metrics = GitMetrics::default();
     let is_leading = Arc::new(AtomicBool::new(false));
@@ -167,12 +175,19 @@ async fn lead(
     ending
 }
 
-async fn prepare_work_dir(options: &engine::Options) -> Result<(), OperatorError> {
+/// Ours for as long as what it returns is held.
+async fn prepare_work_dir(options: &engine::Options) -> Result<File, OperatorError> {
+    let failed = |source| OperatorError::WorkDir { path: options.work_dir.clone(), source };
     for path in [&options.work_dir, &options.program.home] {
-        let made = std::fs::create_dir_all(path);
-        made.map_err(|source| OperatorError::WorkDir { path: path.clone(), source })?;
+        fs::create_dir_all(path).map_err(failed)?;
     }
-    Ok(options.program.check().await?)
+    let lock = File::create(options.work_dir.join(LOCK_FILE)).map_err(failed)?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|_| OperatorError::WorkDirInUse(options.work_dir.clone()))?;
+    // Keys that a process wrote for git and was killed before it removed them.
+    Remote::sweep(&options.program).map_err(failed)?;
+    options.program.check().await?;
+    Ok(lock)
 }
 
 async fn listen(address: SocketAddr, flag: &'static str) -> Result<TcpListener, OperatorError> {

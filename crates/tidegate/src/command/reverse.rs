@@ -135,8 +135,11 @@ fn limits(args: &ReverseRunArgs) -> Limits {
 /// Without an address there is no webhook, and authors are unknown.
 fn webhook(args: &ReverseRunArgs) -> Result<Option<WebhookOptions>, String> {
     let target = match (&args.webhook_url, &args.webhook_service) {
-        (Some(url), _) if url.starts_with("https://") => Target::Url(url.clone()),
-        (Some(url), _) => return Err(format!("--webhook-url {url}: the API server calls https:// alone")),
+        (Some(url), _) => match reqwest::Url::parse(url) {
+            Ok(parsed) if parsed.scheme() == "https" => Target::Url(url.clone()),
+            Ok(_) => return Err(format!("--webhook-url {url}: the API server calls https:// alone")),
+            Err(why) => return Err(format!("--webhook-url {url}: {why}; write it as https://HOST:PORT")),
+        },
         (None, Some(service)) => match service.split_once('/') {
             Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
                 Target::Service { namespace: namespace.into(), name: name.into(), port: WEBHOOK_SERVICE_PORT }
