@@ -13,6 +13,8 @@ mod metrics;
 mod plan;
 mod queue;
 mod reader;
+#[cfg(test)]
+mod simulation;
 mod status;
 mod window;
 mod worker;
