@@ -155,3 +155,7 @@ pub struct ReverseRunArgs {
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Running")]
     pub pending_max_mib: u32,
 }
+
+#[cfg(test)]
+#[path = "reverse_args_tests.rs"]
+mod tests;
