@@ -1,9 +1,10 @@
 //! Bare repositories that the Git servers of the tests serve.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// An empty repository with `main` as its branch.
 pub fn create(folder: &Path, name: &str) -> PathBuf {
@@ -18,6 +19,13 @@ pub fn git(folder: &Path, args: &[&str]) -> String {
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "git {args:?}: {complaint}");
     String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+}
+
+/// As [`git`], for a command that prints nothing and reads `input`.
+pub fn feed(folder: &Path, args: &[&str], input: &str) {
+    let mut child = command(folder).args(args).stdin(Stdio::piped()).spawn().expect("git starts");
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("git reads");
+    assert!(child.wait().expect("git ends").success(), "git {args:?} failed");
 }
 
 /// git without anything of the user's own set-up, that asks nobody.

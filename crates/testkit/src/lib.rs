@@ -8,11 +8,14 @@ pub mod bare;
 pub mod client;
 pub mod cluster;
 pub mod daemon;
+pub mod gate;
 pub mod git_http;
 pub mod history;
 pub mod memory_engine;
 pub mod objects;
+pub mod place;
 pub mod plane_contract;
+pub mod programs;
 pub mod sshd;
 pub mod store_contract;
 

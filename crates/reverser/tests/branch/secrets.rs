@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use age::secrecy::ExposeSecret;
-use tidegate_assets::{Places, Program};
 use tidegate_model::mirror::ResourceKey;
 use tidegate_model::yaml;
 use tidegate_reverser::branch::{Branch, Scope, SkipReason, Ticket};
 use tidegate_reverser::change::{Listed, State};
 use tidegate_reverser::secrets::{SecretPolicy, Sops};
+use tidegate_testkit::programs::{self, Program};
 
 use crate::rig::{Rig, destination, id, pushed, version};
 
@@ -70,11 +70,8 @@ async fn the_sops_program_decrypts_the_file() {
     let dir = rig.home.path();
     std::fs::write(dir.join("s.yaml"), &rig.files()["live/v1/secrets/default/s.yaml"]).unwrap();
     std::fs::write(dir.join("key.txt"), identity.to_string().expose_secret()).unwrap();
-    let sops = Places::from_env().and_then(|places| places.find(Program::Sops)).unwrap_or_else(|why| panic!("{why}"));
-    let mut command = std::process::Command::new(sops);
-    command.args(["decrypt", "s.yaml"]).current_dir(dir).env_clear().env("SOPS_AGE_KEY_FILE", dir.join("key.txt"));
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let decrypted = String::from_utf8(output.stdout).unwrap();
+    let mut sops = programs::command(Program::Sops);
+    sops.args(["decrypt", "s.yaml"]).current_dir(dir).env_clear().env("SOPS_AGE_KEY_FILE", dir.join("key.txt"));
+    let decrypted = programs::output(&mut sops);
     assert_eq!(yaml::parse(&decrypted), yaml::parse(&secret), "{decrypted}");
 }

@@ -37,7 +37,7 @@ fn generated_names_finalizers_scale_and_collections() {
         "{{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {{\"generateName\": \"gen-\", \"namespace\": \"{}\"}}}}",
         place.namespace
     );
-    let said = place.rig.cluster.kubectl(ALICE, &["create", "-o", "name", "-f", "-"], &generated).unwrap();
+    let said = place.cluster.kubectl(ALICE, &["create", "-o", "name", "-f", "-"], &generated).unwrap();
     let name = said.trim().trim_start_matches("configmap/").to_owned();
     let path = place.config_map_path(&name);
     place.wait_file(&path, |_| true);

@@ -1,12 +1,11 @@
 //! Five people, ten objects, five hundred updates: every author is right.
 
-use std::sync::Arc;
-
 use serde_json::json;
 use tidegate_testkit::bare;
 use tidegate_testkit::cluster::{ALICE, BOB};
+use tidegate_testkit::place::Place;
 
-use crate::rig::{Place, shared};
+use crate::rig::shared;
 
 const PEOPLE: [&str; 5] = [ALICE, BOB, "carol", "dave", "erin"];
 const OBJECTS: usize = 10;
@@ -34,19 +33,12 @@ fn bursts_from_five_people() {
 
 /// Everybody writes to everything, flipping a value back and forth.
 async fn write(place: &Place<'_>) {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let ca = reqwest::Certificate::from_pem(place.rig.cluster.ca_pem().as_bytes()).unwrap();
-    let client = reqwest::Client::builder().tls_certs_only([ca]).build().unwrap();
-    let url = Arc::new(format!("{}/api/v1/namespaces/{}/configmaps", place.rig.cluster.url(), place.namespace));
     let people = PEOPLE.map(|person| {
-        let (client, url, token) = (client.clone(), url.clone(), place.rig.cluster.token(person));
+        let writer = place.cluster.writer(person, &place.namespace);
         tokio::spawn(async move {
             for update in 0..UPDATES_PER_PERSON {
                 let patch = json!({"data": {"value": (update % 2).to_string(), "by": person}});
-                let request = client.patch(format!("{url}/b{}", update % OBJECTS)).bearer_auth(&token);
-                let request = request.header("content-type", "application/merge-patch+json").body(patch.to_string());
-                let answer = request.send().await.unwrap();
-                assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
+                writer.merge(&format!("b{}", update % OBJECTS), &patch).await;
             }
         })
     });

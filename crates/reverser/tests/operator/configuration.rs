@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use tidegate_testkit::cluster::ALICE;
+use tidegate_testkit::place::wait;
 
 use crate::rig::shared;
 
@@ -39,36 +40,12 @@ fn overlapping_folders_are_refused_by_a_condition() {
     let place = shared().place("overlap");
     place.destination("inner", "live/inner");
     // Made in the same second, the name decides: one of the two is refused.
-    let message = place.rig.wait("FolderOverlaps of one of them", || {
+    let message = wait("FolderOverlaps of one of them", || {
         let conditions = ["inner", "live"].into_iter().filter_map(|name| place.ready("gitdestination", name));
         let refused = conditions.into_iter().find(|condition| condition["reason"] == "FolderOverlaps")?;
         Some(refused["message"].to_string())
     });
     assert!(message.contains("which is older"), "{message}");
-}
-
-#[test]
-fn credentials_that_are_missing_wrong_and_right() {
-    let place = shared().place("credentials");
-    let url = place.rig.git.url(&format!("{}.git", place.namespace));
-    place.rule("maps", "live", json!({"resources": ["configmaps"]}));
-    place.wait_reason("gitrepoconfig", "repo", "BranchFound");
-    place.repo_config("repo", &url, Some("nobody"));
-    place.wait_reason("gitrepoconfig", "repo", "SecretNotFound");
-    let secret = |data: serde_json::Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "nobody", "namespace": place.namespace}, "stringData": data});
-    place.apply(&secret(json!({"username": "git"})));
-    place.wait_reason("gitrepoconfig", "repo", "SecretMalformed");
-    place.apply(&secret(json!({"username": "git", "password": "wrong"})));
-    place.rig.wait("notice of the other Secret", || {
-        place.ready("gitrepoconfig", "repo").filter(|condition| condition["reason"] != "SecretMalformed")
-    });
-    place.apply_as(ALICE, &place.config_map("late", "1"));
-    place.wait_reason("gitrepoconfig", "repo", "ConnectionFailed");
-    place.apply(&secret(json!({"username": "git", "password": tidegate_testkit::git_http::PASSWORD})));
-    place.wait_file(&place.config_map_path("late"), |_| true);
-    place.wait_reason("gitrepoconfig", "repo", "BranchFound");
-    let commits = place.commits(&place.config_map_path("late"));
-    assert_eq!(commits[0].author, "alice <alice@users.noreply.test>", "the author waits, too");
 }
 
 #[test]

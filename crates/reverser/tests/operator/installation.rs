@@ -2,8 +2,9 @@
 
 use tidegate_reverser::install::{InstallOptions, manifests};
 use tidegate_testkit::cluster::ADMIN;
+use tidegate_testkit::programs::helm;
 
-use crate::rig::{helm, shared};
+use crate::rig::shared;
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/tidegate-reverser");
 

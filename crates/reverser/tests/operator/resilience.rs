@@ -4,11 +4,12 @@ use serde_json::json;
 use tidegate_testkit::bare;
 use tidegate_testkit::cluster::{ALICE, BOB};
 use tidegate_testkit::git_http::Mode;
+use tidegate_testkit::place::{Place, wait};
 
-use crate::rig::{Place, Rig};
+use crate::rig::Rig;
 use crate::running::Flags;
 
-const ALONE: Flags = Flags { is_alone: true };
+const ALONE: Flags = Flags { is_alone: true, has_controllers: false };
 
 const ALICE_IS: &str = "alice <alice@users.noreply.test>";
 const BOB_IS: &str = "bob <bob@users.noreply.test>";
@@ -20,7 +21,7 @@ fn first_author(place: &Place<'_>, name: &str) -> String {
 #[test]
 fn git_the_api_server_and_the_operator_go_away_and_nothing_is_lost() {
     let mut rig = Rig::start(ALONE);
-    let (namespace, repository) = {
+    let at = {
         let place = rig.place("away");
         place.rule("maps", "live", json!({"resources": ["configmaps"]}));
         place.wait_ready(&["maps"]);
@@ -30,18 +31,18 @@ fn git_the_api_server_and_the_operator_go_away_and_nothing_is_lost() {
     // Killed, and started again: the same cluster makes no commit. A change
     // that nobody saw is there, and nobody's.
     drop(rig.operator.take());
-    let place = Place { rig: &rig, namespace: namespace.clone(), repository: repository.clone() };
+    let place = rig.place_again(&at);
     let commits_before = place.commits("live").len();
     place.apply_as(ALICE, &place.config_map("unseen", "1"));
     rig.start_operator(ALONE);
-    let place = Place { rig: &rig, namespace: namespace.clone(), repository: repository.clone() };
+    let place = rig.place_again(&at);
     place.wait_file(&place.config_map_path("unseen"), |_| true);
     assert_eq!(place.commits("live").len(), commits_before + 1);
     assert!(!first_author(&place, "unseen").contains("alice"));
     // The API server restarts and has forgotten every older version.
     rig.cluster.compact();
     rig.cluster.restart_apiserver();
-    let place = Place { rig: &rig, namespace, repository };
+    let place = rig.place_again(&at);
     place.apply_as(BOB, &place.config_map("after", "1"));
     place.wait_file(&place.config_map_path("after"), |_| true);
     place.kubectl_as(ALICE, &["delete", "configmap", "unseen"]);
@@ -49,11 +50,11 @@ fn git_the_api_server_and_the_operator_go_away_and_nothing_is_lost() {
 }
 
 fn git_goes_away(place: &Place<'_>) {
-    place.rig.git.set(Mode::Down);
+    place.git.set(Mode::Down);
     place.apply_as(ALICE, &place.config_map("a", "1"));
     place.apply_as(BOB, &place.config_map("b", "1"));
     place.wait_reason("gitdestination", "live", "ConnectionFailed");
-    place.rig.git.set(Mode::Up);
+    place.git.set(Mode::Up);
     place.wait_file(&place.config_map_path("a"), |_| true);
     place.wait_file(&place.config_map_path("b"), |_| true);
     assert_eq!((first_author(place, "a"), first_author(place, "b")), (ALICE_IS.into(), BOB_IS.into()));
@@ -63,7 +64,7 @@ fn git_goes_away(place: &Place<'_>) {
 fn another_replica_takes_over_without_a_duplicate_or_a_loss() {
     let mut rig = Rig::start(Flags::default());
     let second = rig.second_operator();
-    let (namespace, repository) = {
+    let at = {
         let place = rig.place("replicas");
         place.rule("maps", "live", json!({"resources": ["configmaps"]}));
         place.wait_ready(&["maps"]);
@@ -72,7 +73,7 @@ fn another_replica_takes_over_without_a_duplicate_or_a_loss() {
         (place.namespace.clone(), place.repository.clone())
     };
     drop(rig.operator.take());
-    let place = Place { rig: &rig, namespace: namespace.clone(), repository: repository.clone() };
+    let place = rig.place_again(&at);
     place.apply_as(BOB, &place.config_map("between", "1"));
     place.wait_file(&place.config_map_path("between"), |_| true);
     for name in ["before", "between"] {
@@ -91,7 +92,7 @@ fn a_foreign_pusher_and_foreign_files() {
     place.apply(&place.config_map("first", "1"));
     place.wait_file(&place.config_map_path("first"), |_| true);
     let folder = tempfile::tempdir().unwrap();
-    let url = place.rig.git.url_with_credentials(&format!("{}.git", place.namespace));
+    let url = place.git.url_with_credentials(&format!("{}.git", place.namespace));
     bare::git(folder.path(), &["clone", "--quiet", &url, "work"]);
     let work = folder.path().join("work");
     for round in 0..5 {
@@ -100,7 +101,7 @@ fn a_foreign_pusher_and_foreign_files() {
         place.apply_as(BOB, &place.config_map(&format!("r{round}"), "1"));
         bare::git(&work, &["add", "--all"]);
         bare::git(&work, &["commit", "--quiet", "-m", "ours"]);
-        place.rig.wait("push of the foreigner", || {
+        wait("push of the foreigner", || {
             bare::command(&work).args(["pull", "--quiet", "--rebase"]).output().ok()?;
             let pushed = bare::command(&work).args(["push", "--quiet"]).output().ok()?;
             pushed.status.success().then_some(())

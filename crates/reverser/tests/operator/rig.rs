@@ -1,23 +1,19 @@
-//! A control plane, a Git server, an operator; and waiting for what they say.
+//! A control plane, a Git server, an operator.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
 
-use crate::running::{ACCOUNT, Flags, Running, SYSTEM, options};
-use serde_json::{Value, json};
-use tidegate_assets::{Places, Program};
 use tidegate_reverser::install::{InstallOptions, manifests};
-use tidegate_testkit::bare;
 use tidegate_testkit::cluster::{ADMIN, ALICE, BOB, Cluster, Options, User};
 use tidegate_testkit::daemon::{Scratch, free_port};
-use tidegate_testkit::git_http::{GitHttp, PASSWORD, USERNAME};
+use tidegate_testkit::git_http::GitHttp;
+use tidegate_testkit::place::Place;
+use tidegate_testkit::programs::helm;
 
-/// For a machine that is busy with everything else; nothing takes as long.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+use crate::running::{ACCOUNT, Flags, Running, SYSTEM, options};
+
 const INSTALL: InstallOptions =
     InstallOptions { namespace: String::new(), image: String::new(), replicas: 1, is_crds_only: true };
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub struct Rig {
     pub operator: Option<Running>,
@@ -39,9 +35,9 @@ impl Rig {
     pub fn start(flags: Flags) -> Self {
         let people = ["carol", "dave", "erin"];
         let users = people.iter().map(|name| User::new(name)).collect();
-        let cluster = Cluster::start(Options { users, ..Options::default() });
-        let install = InstallOptions { is_crds_only: true, ..INSTALL };
-        cluster.apply(ADMIN, &manifests(&install));
+        let options = Options { users, controller_manager: flags.has_controllers, ..Options::default() };
+        let cluster = Cluster::start(options);
+        cluster.apply(ADMIN, &manifests(&INSTALL));
         cluster.admin(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
         for person in [ALICE, BOB].iter().chain(&people) {
             cluster.grant(person, "cluster-admin");
@@ -88,167 +84,12 @@ impl Rig {
 
     /// A namespace with a repository and a destination at `live` of `main`.
     pub fn place(&self, prefix: &str) -> Place<'_> {
-        let namespace = self.cluster.namespace(prefix);
-        let repository = self.git.create(&format!("{namespace}.git"));
-        let place = Place { rig: self, namespace: namespace.clone(), repository };
-        place.apply(&json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "git", "namespace": namespace},
-            "stringData": {"username": USERNAME, "password": PASSWORD},
-        }));
-        place.repo_config("repo", &self.git.url(&format!("{namespace}.git")), Some("git"));
-        place.destination("live", "live");
-        place
+        Place::create(&self.cluster, &self.git, prefix)
     }
 
-    /// Asks until there is an answer; fails with the operator's log.
-    pub fn wait<T>(&self, what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
-        let started = Instant::now();
-        loop {
-            if let Some(found) = ready() {
-                return found;
-            }
-            assert!(started.elapsed() < PATIENCE, "no {what} in time");
-            std::thread::sleep(POLL_INTERVAL);
-        }
-    }
-}
-
-pub fn helm(args: &[&str]) -> String {
-    let places = Places::from_env().unwrap_or_else(|missing| panic!("{missing}"));
-    let program = places.find(Program::Helm).unwrap_or_else(|missing| panic!("{missing}"));
-    let output = std::process::Command::new(program).args(args).output().unwrap();
-    assert!(output.status.success(), "helm {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-pub struct Place<'r> {
-    pub rig: &'r Rig,
-    pub namespace: String,
-    pub repository: PathBuf,
-}
-
-/// One commit, the oldest first.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Commit {
-    pub id: String,
-    pub author: String,
-    pub committer: String,
-    pub subject: String,
-}
-
-impl Place<'_> {
-    pub fn apply(&self, object: &Value) {
-        self.apply_as(ADMIN, object);
-    }
-
-    pub fn apply_as(&self, user: &str, object: &Value) {
-        self.rig.cluster.apply(user, &object.to_string());
-    }
-
-    pub fn config_map(&self, name: &str, value: &str) -> Value {
-        let metadata = json!({"name": name, "namespace": self.namespace});
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"value": value}})
-    }
-
-    pub fn kubectl_as(&self, user: &str, args: &[&str]) -> String {
-        let mut all = vec!["--namespace", self.namespace.as_str()];
-        all.extend(args);
-        let said = self.rig.cluster.kubectl(user, &all, "");
-        said.unwrap_or_else(|complaint| panic!("kubectl {args:?} as {user}: {complaint}"))
-    }
-
-    pub fn repo_config(&self, name: &str, url: &str, secret: Option<&str>) {
-        let mut spec = json!({"repoUrl": url, "allowedBranches": ["main", "other"]});
-        if let Some(secret) = secret {
-            spec["secretRef"] = json!({"name": secret});
-        }
-        self.configure("GitRepoConfig", name, spec);
-    }
-
-    pub fn destination(&self, name: &str, folder: &str) {
-        self.configure(
-            "GitDestination",
-            name,
-            json!({"repoRef": {"name": "repo"}, "branch": "main", "baseFolder": folder}),
-        );
-    }
-
-    pub fn rule(&self, name: &str, destination: &str, rule: Value) {
-        self.configure("WatchRule", name, json!({"destinationRef": {"name": destination}, "rules": [rule]}));
-    }
-
-    pub fn configure(&self, kind: &str, name: &str, spec: Value) {
-        let mut metadata = json!({"name": name, "namespace": self.namespace});
-        if kind == "ClusterWatchRule" {
-            metadata = json!({"name": name});
-        }
-        self.apply(&json!({
-            "apiVersion": "configbutler.ai/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec,
-        }));
-    }
-
-    /// Waits until the object's `Ready` has this reason; its message.
-    pub fn wait_reason(&self, kind: &str, name: &str, reason: &str) -> String {
-        self.rig.wait(&format!("{reason} of {kind} {}/{name}", self.namespace), || {
-            let condition = self.ready(kind, name)?;
-            (condition["reason"] == reason).then(|| condition["message"].as_str().unwrap_or_default().to_owned())
-        })
-    }
-
-    pub fn ready(&self, kind: &str, name: &str) -> Option<Value> {
-        let said =
-            self.rig.cluster.kubectl(ADMIN, &["-n", &self.namespace, "get", kind, name, "-o", "json"], "").ok()?;
-        let object: Value = serde_json::from_str(&said).ok()?;
-        let is_current = object["status"]["observedGeneration"] == object["metadata"]["generation"];
-        let conditions = object["status"]["conditions"].as_array()?;
-        conditions.iter().find(|condition| condition["type"] == "Ready").filter(|_| is_current).cloned()
-    }
-
-    /// Rules that are watched, their webhook registered, their lists in Git.
-    pub fn wait_ready(&self, rules: &[&str]) {
-        for rule in rules {
-            self.wait_reason("watchrule", rule, "Watching");
-        }
-        self.wait_reason("gitdestination", "live", "Mirroring");
-    }
-
-    /// The text of a file of `main`.
-    pub fn file(&self, path: &str) -> Option<String> {
-        let output =
-            bare::command(&self.repository).args(["show", &format!("main:{path}")]).output().expect("git starts");
-        output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
-    }
-
-    pub fn wait_file(&self, path: &str, has: impl Fn(&str) -> bool) -> String {
-        self.rig.wait(&format!("{path} as expected"), || self.file(path).filter(|text| has(text)))
-    }
-
-    pub fn wait_no_file(&self, path: &str) {
-        self.rig.wait(&format!("end of {path}"), || self.file(path).is_none().then_some(()));
-    }
-
-    pub fn config_map_path(&self, name: &str) -> String {
-        format!("live/v1/configmaps/{}/{name}.yaml", self.namespace)
-    }
-
-    /// Commits of `main` that touch `path`, the oldest first.
-    pub fn commits(&self, path: &str) -> Vec<Commit> {
-        let output = bare::command(&self.repository)
-            .args(["log", "--reverse", "--format=%H%x09%an <%ae>%x09%cn%x09%s", "main", "--", path])
-            .output()
-            .expect("git starts");
-        let text = String::from_utf8(output.stdout).unwrap();
-        text.lines()
-            .map(|line| {
-                let mut fields = line.split('\t').map(str::to_owned);
-                let mut next = || fields.next().unwrap_or_default();
-                Commit { id: next(), author: next(), committer: next(), subject: next() }
-            })
-            .collect()
-    }
-
-    pub fn files(&self) -> Vec<String> {
-        let output = bare::command(&self.repository).args(["ls-tree", "-r", "--name-only", "main"]).output().unwrap();
-        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    /// A place that was made before.
+    pub fn place_again(&self, (namespace, repository): &(String, PathBuf)) -> Place<'_> {
+        let (cluster, git) = (&self.cluster, &self.git);
+        Place { cluster, git, namespace: namespace.clone(), repository: repository.clone() }
     }
 }

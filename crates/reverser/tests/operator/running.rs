@@ -20,6 +20,8 @@ pub const ACCOUNT: &str = "reverser";
 #[derive(Clone, Copy, Default)]
 pub struct Flags {
     pub is_alone: bool,
+    /// Of Kubernetes: garbage collection, deployments that have a revision.
+    pub has_controllers: bool,
 }
 
 /// Dropped, it ends in the middle of whatever it does, as a killed one would:

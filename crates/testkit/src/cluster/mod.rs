@@ -10,6 +10,7 @@ mod etcd;
 mod flags;
 mod kubectl;
 mod users;
+mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -21,6 +22,7 @@ use tidegate_assets::{Places, Program};
 use crate::daemon::{Daemon, Scratch, free_port};
 use certificates::Certificates;
 pub use users::User;
+pub use writer::Writer;
 
 pub const ADMIN: &str = "admin";
 pub const ALICE: &str = "alice";

@@ -1,0 +1,108 @@
+//! Outside of the cluster, as the quick start has it.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::process::Signal;
+use serde_json::json;
+use tidegate_testkit::cluster::{ADMIN, ALICE, BOB};
+use tidegate_testkit::git_http::{GitHttp, Mode, PASSWORD, USERNAME};
+use tidegate_testkit::place::{Place, wait};
+
+use crate::rig::plane;
+
+const ALICE_IS: &str = "alice <alice@users.noreply.cluster.local>";
+/// Nothing is written unless it has to be.
+const PATIENT: &[&str] = &["--git-batch-silence=1h", "--git-batch-max-wait-sec=3600"];
+const METRICS: [&str; 14] = [
+    "objects_scanned_total",
+    "objects_written_total",
+    "files_deleted_total",
+    "commits_total",
+    "commit_bytes_total",
+    "rebase_retries_total",
+    "repo_branch_active_workers",
+    "repo_branch_queue_depth",
+    "enrich_hits_total",
+    "enrich_misses_total",
+    "kv_evictions_total",
+    "watches",
+    "push_seconds_count",
+    "lag_seconds_count",
+];
+
+/// The manifests of docs/reverse/README.md, with a Git server of ours.
+fn quick_start(url: &str) -> String {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reverse/README.md")).unwrap();
+    let (_, rest) = text.split_once("```yaml\n").unwrap();
+    let (manifests, _) = rest.split_once("```").unwrap();
+    let manifests = manifests.replace("https://git.example.com/shop/cluster.git", url);
+    manifests.replace("username: robot, password: …", &format!("username: {USERNAME}, password: {PASSWORD}"))
+}
+
+#[test]
+fn the_quick_start_word_for_word() {
+    let plane = plane();
+    let operator = plane.operator("quick").ready();
+    assert_eq!(operator.get("/healthz").unwrap(), (200, "ok\n".to_owned()));
+    plane.cluster.admin(&["create", "namespace", "shop"]);
+    let (cluster, git, repository) = (&plane.cluster, &plane.git, plane.git.create("shop/cluster.git"));
+    let place = Place { cluster, git, namespace: "shop".into(), repository };
+    let manifests = quick_start(&git.url("shop/cluster.git"));
+    cluster.kubectl(ADMIN, &["apply", "-f", "-"], &manifests).unwrap_or_else(|complaint| panic!("{complaint}"));
+    place.wait_ready(&["maps"]);
+    place.apply_as(ALICE, &place.config_map("app", "one"));
+    let path = "clusters/prod/v1/configmaps/shop/app.yaml";
+    place.wait_file(path, |text| text.contains("value: one"));
+    let commit = place.commits(path).remove(0);
+    assert_eq!((commit.author.as_str(), commit.committer.as_str()), (ALICE_IS, "tidegate-reverser"));
+    assert_eq!(commit.subject, "[CREATE] v1/configmaps/shop/app by user/alice");
+    let (_, metrics) = operator.get("/metrics").unwrap();
+    for name in METRICS {
+        let name = format!("gitopsreverser_{name}");
+        let has = metrics.lines().any(|line| line.strip_prefix(&name).is_some_and(|rest| rest.starts_with([' ', '{'])));
+        assert!(has, "no {name} in\n{metrics}");
+    }
+    operator.stop();
+    // The next one need not wait for a lease to expire, and has nothing to say.
+    let commits = place.commits("clusters").len();
+    let operator = plane.operator("quick").ready();
+    place.apply_as(BOB, &place.config_map("next", "1"));
+    place.wait_file("clusters/prod/v1/configmaps/shop/next.yaml", |_| true);
+    assert_eq!(place.commits("clusters").len(), commits + 1);
+    operator.stop();
+    plane.cluster.admin(&["delete", "namespace", "shop", "--wait=false"]);
+}
+
+#[test]
+fn a_signal_writes_what_waits_and_a_second_one_ends_at_once() {
+    let plane = plane();
+    // The branch of the server that is away is the first in order.
+    let (away, place) = (GitHttp::start(), plane.place("drain-b"));
+    let other = Place::create(&plane.cluster, &away, "drain-a");
+    for place in [&place, &other] {
+        place.rule("maps", "live", json!({"resources": ["configmaps"]}));
+    }
+    let mut operator = plane.operator("drain").with(PATIENT).ready();
+    for place in [&place, &other] {
+        place.wait_ready(&["maps"]);
+        place.apply_as(ALICE, &place.config_map("waits", "1"));
+    }
+    wait("both changes", || operator.metric("gitopsreverser_enrich_hits_total").filter(|hits| *hits >= 2.0));
+    assert!(place.files().is_empty() && other.files().is_empty());
+    away.set(Mode::Down);
+    operator.process.signal(Signal::TERM);
+    place.wait_file(&place.config_map_path("waits"), |_| true);
+    assert_eq!(place.commits("live")[0].author, ALICE_IS);
+    operator.process.err.until("ConnectionFailed");
+    operator.process.signal(Signal::TERM);
+    assert_eq!(operator.process.wait().code(), Some(1));
+    // The next start finds what was not written, and whose it was is lost.
+    away.set(Mode::Up);
+    let operator = plane.operator("drain").with(&["--leader-elect=false"]).ready();
+    other.wait_file(&other.config_map_path("waits"), |_| true);
+    assert!(other.commits("live")[0].author.starts_with("unknown "));
+    // Its server ends with this test: no later operator should wait for it.
+    other.kubectl_as(ADMIN, &["delete", "watchrules,gitdestinations", "--all"]);
+    operator.stop();
+}

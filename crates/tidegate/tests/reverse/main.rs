@@ -1,0 +1,15 @@
+//! `tidegate reverse` as people run it: the built binary, a real API server, a
+//! real Git server.
+
+// A helper that fails is a test that fails.
+#![allow(clippy::unwrap_used)]
+
+mod flags;
+mod kill;
+mod laptop;
+mod outages;
+// What it has for servers is of no use here.
+#[allow(dead_code)]
+#[path = "../cli/process.rs"]
+mod process;
+mod rig;

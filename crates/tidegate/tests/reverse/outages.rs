@@ -1,0 +1,97 @@
+//! The webhook away, and the webhook with another certificate.
+
+use std::fs;
+use std::path::Path;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use serde_json::json;
+use tidegate_testkit::cluster::{ALICE, BOB};
+use tidegate_testkit::gate::Gate;
+use tidegate_testkit::place::{Place, wait};
+
+use crate::rig::{Plane, plane};
+
+fn author(place: &Place<'_>, name: &str) -> String {
+    let path = place.config_map_path(name);
+    place.wait_file(&path, |_| true);
+    place.commits(&path)[0].author.clone()
+}
+
+#[test]
+fn a_webhook_that_cannot_be_reached_costs_names_and_nothing_else() {
+    let plane = plane();
+    let place = plane.place("webhook");
+    place.rule("maps", "live", json!({"resources": ["configmaps"]}));
+    let start = plane.operator("webhook");
+    let mut gate = Gate::new(start.webhook);
+    let operator = start.called_at(gate.port()).with(&["--git-batch-silence=100ms"]).ready();
+    place.wait_ready(&["maps"]);
+    place.apply_as(ALICE, &place.config_map("before", "1"));
+    assert_eq!(author(&place, "before"), "alice <alice@users.noreply.cluster.local>");
+    gate.shut();
+    place.apply_as(ALICE, &place.config_map("during", "1"));
+    place.apply_as(BOB, &place.config_map("before", "2"));
+    place.kubectl_as(ALICE, &["create", "configmap", "made", "--from-literal=a=b"]);
+    assert_eq!(author(&place, "during"), "unknown <unknown@users.noreply.cluster.local>");
+    assert!(author(&place, "made").starts_with("unknown "));
+    place.wait_file(&place.config_map_path("before"), |text| text.contains("value: \"2\""));
+    // Who is lost; what wrote it is not.
+    let trailers = place.trailers("X-ConfigButler-Object");
+    for (name, manager) in [("during", "kubectl"), ("made", "kubectl-create")] {
+        let of = format!("/{name} uid=");
+        let trailer = trailers.iter().find(|line| line.contains(&of)).unwrap();
+        assert!(trailer.ends_with(&format!("fieldManager={manager}")), "{trailer}");
+    }
+    gate.open();
+    place.apply_as(BOB, &place.config_map("after", "1"));
+    assert_eq!(author(&place, "after"), "bob <bob@users.noreply.cluster.local>");
+    operator.stop();
+}
+
+/// An authority and a certificate of it for this machine, as PEM files.
+fn write_certificate(folder: &Path) -> String {
+    let (ca_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca = params.self_signed(&ca_key).unwrap().pem();
+    let issuer = Issuer::new(params, ca_key);
+    let cert = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+    for (name, text) in [("ca.crt", &ca), ("tls.crt", &cert.pem()), ("tls.key", &key.serialize_pem())] {
+        fs::write(folder.join(name), text).unwrap();
+    }
+    ca
+}
+
+/// What the API server is told to trust.
+fn trusted(plane: &Plane) -> String {
+    let path = "jsonpath={.webhooks[0].clientConfig.caBundle}";
+    plane.cluster.admin(&["get", "validatingwebhookconfiguration", "tidegate-reverser", "-o", path])
+}
+
+#[test]
+fn a_renewed_certificate_is_taken_up_and_a_broken_one_is_not() {
+    let plane = plane();
+    let place = plane.place("certificate");
+    place.rule("maps", "live", json!({"resources": ["configmaps"]}));
+    let folder = tempfile::tempdir().unwrap();
+    write_certificate(folder.path());
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let files = ["tls.crt", "tls.key", "ca.crt"].map(path);
+    let [cert, key, ca] = ["cert", "key", "ca"].map(|name| format!("--webhook-{name}"));
+    let flags = [&cert, &files[0], &key, &files[1], &ca, &files[2]].map(String::as_str);
+    let mut operator = plane.operator("certificate").with(&flags).ready();
+    place.wait_ready(&["maps"]);
+    place.apply_as(ALICE, &place.config_map("first", "1"));
+    assert!(author(&place, "first").starts_with("alice "));
+    let before = trusted(&plane);
+    fs::write(&files[0], "no certificate").unwrap();
+    operator.process.err.until("the webhook's old certificate stays");
+    place.apply_as(ALICE, &place.config_map("second", "1"));
+    assert!(author(&place, "second").starts_with("alice "));
+    write_certificate(folder.path());
+    operator.process.err.until("the webhook's certificate was reloaded");
+    wait("the new authority", || (trusted(&plane) != before).then_some(()));
+    place.apply_as(BOB, &place.config_map("third", "1"));
+    assert!(author(&place, "third").starts_with("bob "));
+    operator.stop();
+}

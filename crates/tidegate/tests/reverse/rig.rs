@@ -1,0 +1,135 @@
+//! One control plane for all tests of this binary, one test at a time: each
+//! runs an operator, and an operator works for the whole cluster.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::PathBuf;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use rustix::process::Signal;
+use tidegate_testkit::cluster::{ADMIN, ALICE, BOB, Cluster, Options};
+use tidegate_testkit::daemon::Scratch;
+use tidegate_testkit::git_http::GitHttp;
+use tidegate_testkit::place::{Place, wait};
+
+use crate::process::{Running, free_port, said, tidegate};
+
+pub struct Plane {
+    pub cluster: Cluster,
+    pub git: GitHttp,
+    pub scratch: Scratch,
+}
+
+/// Held for the length of a test; one that failed left nothing that runs.
+pub fn plane() -> MutexGuard<'static, Plane> {
+    static PLANE: LazyLock<Mutex<Plane>> = LazyLock::new(|| Mutex::new(Plane::start()));
+    PLANE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Plane {
+    /// `tidegate reverse install --print | kubectl apply -f -`
+    fn start() -> Self {
+        let (cluster, scratch) = (Cluster::start(Options::default()), Scratch::new());
+        let printed = said(tidegate(scratch.path()).args(["reverse", "install", "--print"])).good();
+        let applied = cluster.kubectl(ADMIN, &["apply", "-f", "-"], &printed);
+        applied.unwrap_or_else(|complaint| panic!("{complaint}"));
+        cluster.admin(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
+        for person in [ALICE, BOB] {
+            cluster.grant(person, "cluster-admin");
+        }
+        Self { cluster, git: GitHttp::start(), scratch }
+    }
+
+    pub fn place(&self, prefix: &str) -> Place<'_> {
+        Place::create(&self.cluster, &self.git, prefix)
+    }
+
+    /// An operator of this machine that is about to start. Each has its own
+    /// ports; a folder may be an earlier one's.
+    pub fn operator(&self, folder: &str) -> Start {
+        let (webhook, health) = (free_port(), free_port());
+        let kubeconfig = self.cluster.kubeconfig(ADMIN);
+        let work_dir = self.scratch.path().join(folder);
+        Start { kubeconfig, work_dir, webhook, called: webhook, health, more: Vec::new() }
+    }
+}
+
+pub struct Start {
+    kubeconfig: PathBuf,
+    pub work_dir: PathBuf,
+    pub webhook: u16,
+    /// Where the API server calls the webhook.
+    called: u16,
+    health: u16,
+    more: Vec<String>,
+}
+
+impl Start {
+    pub fn with(mut self, flags: &[&str]) -> Self {
+        self.more.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        self
+    }
+
+    /// The API server reaches the webhook by another port.
+    pub fn called_at(mut self, port: u16) -> Self {
+        self.called = port;
+        self
+    }
+
+    /// Does not wait for anything.
+    pub fn start(self) -> Reverser {
+        let mut command = tidegate(self.work_dir.parent().unwrap());
+        command.arg("reverse").arg("--kubeconfig").arg(&self.kubeconfig).arg("--work-dir").arg(&self.work_dir);
+        command.arg(format!("--webhook-listen=127.0.0.1:{}", self.webhook));
+        command.arg(format!("--webhook-url=https://127.0.0.1:{}", self.called));
+        command.arg(format!("--health-listen=127.0.0.1:{}", self.health)).args(&self.more);
+        Reverser { process: Running::start(&mut command), health: self.health }
+    }
+
+    pub fn ready(self) -> Reverser {
+        let operator = self.start();
+        wait("readiness", || (operator.get("/readyz")?.0 == 200).then_some(()));
+        operator
+    }
+}
+
+pub struct Reverser {
+    pub process: Running,
+    health: u16,
+}
+
+impl Reverser {
+    /// Ends as it should; the next one need not wait for its lease.
+    pub fn stop(mut self) {
+        self.process.signal(Signal::TERM);
+        assert!(self.process.wait().success(), "it ended badly");
+    }
+
+    /// The status and the body of an answer on the health port.
+    pub fn get(&self, path: &str) -> Option<(u16, String)> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.health)).ok()?;
+        // The answer ends with the connection.
+        write!(stream, "GET {path} HTTP/1.0\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let status = answer.split(' ').nth(1)?.parse().ok()?;
+        Some((status, answer.split_once("\r\n\r\n")?.1.to_owned()))
+    }
+
+    /// The sum of a metric over its labels.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        let (_, text) = self.get("/metrics")?;
+        let of = |line: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']));
+        let values = text.lines().filter(|line| of(line)).map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        values.sum()
+    }
+}
+
+impl Drop for Reverser {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.process.kill();
+            eprintln!("the operator said:\n{}", self.process.err.rest());
+        }
+    }
+}
