@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use tidegate_model::GroupResource;
 use tidegate_model::kinds::{Kind, KindSet};
 use tidegate_model::manifest::{Diagnostic, Document};
@@ -11,6 +12,8 @@ use crate::judge::Judged;
 use crate::places::defined_resource;
 use crate::removals::Removal;
 use crate::report::{Report, diagnostics};
+
+const DEFINITION: &str = "CustomResourceDefinition";
 
 /// The kinds after the change, and those whose definition it replaces.
 pub(crate) struct InForce {
@@ -36,7 +39,7 @@ pub(crate) fn put_in_force(
     let mut replaced = Vec::new();
     for definition in definitions {
         // Admission has compiled it once already: it cannot fail.
-        let Ok(kind) = Kind::from_crd(&definition.object) else { continue };
+        let Ok(kind) = Kind::from_crd(&definition.desired.object()) else { continue };
         if let Some(before) = kinds.by_resource(&kind.resource) {
             let broken = diagnostics(&definition.document, &before.check_replacement(&kind));
             replaced.push(Replaced { resource: kind.resource.clone(), broken });
@@ -50,14 +53,32 @@ pub(crate) fn put_in_force(
 }
 
 pub(crate) fn defines_a_kind(document: &Document<'_>) -> bool {
-    document.object.kind() == "CustomResourceDefinition"
-        && document.object.api_version().starts_with("apiextensions.k8s.io/")
+    document.object.kind() == DEFINITION && document.object.api_version().starts_with("apiextensions.k8s.io/")
 }
 
-/// Whether `document` is of the kind that `definition` is about, valid or not.
-pub(crate) fn is_of_kind(document: &Document<'_>, definition: &Document<'_>) -> bool {
-    let spec = definition.object.spec();
-    let text = |pointer: &str| spec.and_then(|spec| spec.pointer(pointer)).and_then(|text| text.as_str());
-    let gvk = document.object.gvk();
-    text("/group") == Some(gvk.group.as_str()) && text("/names/kind") == Some(gvk.kind.as_str())
+/// What a definition is about, valid or not.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Subject {
+    group: String,
+    kind: String,
+}
+
+impl Subject {
+    /// `None` if the document defines no kind, or does not say which.
+    pub fn of(document: &Document<'_>) -> Option<Self> {
+        let spec = document.object.spec().filter(|_| defines_a_kind(document))?;
+        let text = |pointer: &str| spec.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        Some(Self { group: text("/group")?, kind: text("/names/kind")? })
+    }
+
+    pub fn is_kind_of(&self, document: &Document<'_>) -> bool {
+        let gvk = document.object.gvk();
+        self.group == gvk.group.as_str() && self.kind == gvk.kind.as_str()
+    }
+}
+
+/// Whether a file may define a kind: all that do are among these. A scalar
+/// that does not have the word as it is has an escape.
+pub(crate) fn may_define(bytes: &[u8]) -> bool {
+    memchr::memchr(b'\\', bytes).is_some() || memchr::memmem::find(bytes, DEFINITION.as_bytes()).is_some()
 }

@@ -7,9 +7,10 @@ use tidegate_model::kinds::{Kind, KindSet, KindVersion, Scope};
 use tidegate_model::manifest::{Diagnostic, Document};
 use tidegate_model::{FieldError, FieldErrorReason, Object, ObjectKey};
 
+use crate::definitions::Subject;
 use crate::places::key_of;
 use crate::report::diagnostics;
-use crate::{Provenance, Rules, State, authored, nearest, warnings};
+use crate::{Desired, Provenance, Rules, State, authored, nearest, warnings};
 
 /// The server keeps objects of 3 MiB; this leaves a third of it to the status.
 pub const DESIRED_BYTES_MAX: usize = 2 << 20;
@@ -26,47 +27,48 @@ pub(crate) struct Judge<'j, S> {
 pub(crate) struct Judged<'d> {
     pub key: ObjectKey,
     /// Without system metadata and status, in the version that is stored.
-    pub object: Object,
+    pub desired: Desired,
     /// What was probably meant otherwise.
     pub warnings: Vec<FieldError>,
-    /// Where it is written. What was written there is `object` now: a large
-    /// change must not have all of it in memory twice.
+    /// Where it is written; what was written there is `desired` now.
     pub document: Document<'d>,
 }
 
 /// One that may not, with its key if it has come to one: what a file still
 /// speaks of is not removed.
-pub(crate) struct Refused<'d> {
+pub(crate) struct Refused {
     pub key: Option<ObjectKey>,
     pub diagnostics: Vec<Diagnostic>,
-    pub document: Document<'d>,
+    /// If it is a definition: of what.
+    pub subject: Option<Subject>,
 }
 
-type Judgement<'d, E> = Result<Result<Judged<'d>, Refused<'d>>, E>;
+pub(crate) type Judgement<'d> = Result<Judged<'d>, Refused>;
 
 impl<S: State> Judge<'_, S> {
     /// The outer error is a failure to read the state.
-    pub fn judge<'d>(&self, mut document: Document<'d>) -> Judgement<'d, S::Error> {
+    pub fn judge<'d>(&self, mut document: Document<'d>) -> Result<Judgement<'d>, S::Error> {
         let authored = &document.object;
         let Some((kind, version)) = self.kinds.by_gvk(authored.api_version(), authored.kind()) else {
             let message = nearest::unknown_kind(self.kinds, &authored.gvk());
             let error = FieldError::new("kind", FieldErrorReason::NotFound, message);
-            return Ok(Err(refused(None, document, &[error])));
+            return Ok(Err(refused(None, &document, &[error])));
         };
         let key = key_of(kind, &document, self.rules);
         let current = self.state.current(&key)?;
         let mut errors = self.permission(kind, &key);
         errors.extend(self.ownership(&key, current.as_deref()));
         if !errors.is_empty() {
-            return Ok(Err(refused(Some(key), document, &errors)));
+            return Ok(Err(refused(Some(key), &document, &errors)));
         }
         Ok(match desired(kind, version, &key, &document, current.as_deref()) {
-            Ok(object) => {
+            Ok((object, desired)) => {
                 let warnings = warnings::of(kind, version, &document.object, &object);
                 drop(std::mem::take(document.object.root_mut()));
-                Ok(Judged { key, object, warnings, document })
+                document.body = document.body.map(|_| String::new());
+                Ok(Judged { key, desired, warnings, document })
             }
-            Err(errors) => Err(refused(Some(key), document, &errors)),
+            Err(errors) => Err(refused(Some(key), &document, &errors)),
         })
     }
 
@@ -118,8 +120,8 @@ impl<S: State> Judge<'_, S> {
     }
 }
 
-fn refused<'d>(key: Option<ObjectKey>, document: Document<'d>, errors: &[FieldError]) -> Refused<'d> {
-    Refused { key, diagnostics: diagnostics(&document, errors), document }
+fn refused(key: Option<ObjectKey>, document: &Document<'_>, errors: &[FieldError]) -> Refused {
+    Refused { key, diagnostics: diagnostics(document, errors), subject: Subject::of(document) }
 }
 
 fn desired(
@@ -128,7 +130,7 @@ fn desired(
     key: &ObjectKey,
     document: &Document<'_>,
     current: Option<&Object>,
-) -> Result<Object, Vec<FieldError>> {
+) -> Result<(Object, Desired), Vec<FieldError>> {
     let mut object = document.object.clone();
     let mut errors = authored::check(&mut object);
     errors.extend(place_body(version, document, &mut object));
@@ -146,12 +148,13 @@ fn desired(
     }
     let mut object = without_status(object);
     object.root_mut().insert("apiVersion".into(), kind.api_version(kind.storage_version()).into());
-    match encoded_bytes(&object) {
+    let desired = Desired::new(&object);
+    match desired.bytes() {
         bytes if bytes > DESIRED_BYTES_MAX => {
             let message = format!("{bytes} bytes of JSON are more than the {DESIRED_BYTES_MAX} allowed");
             Err(vec![FieldError::new("", FieldErrorReason::TooLong, message)])
         }
-        _ => Ok(object),
+        _ => Ok((object, desired)),
     }
 }
 
@@ -175,20 +178,4 @@ fn place_body(version: &KindVersion, document: &Document<'_>, object: &mut Objec
 fn without_status(mut object: Object) -> Object {
     object.root_mut().remove("status");
     object
-}
-
-fn encoded_bytes(object: &Object) -> usize {
-    struct Counter(usize);
-    impl std::io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut counter = Counter(0);
-    serde_json::to_writer(&mut counter, object.root()).expect("JSON values serialize into a counter");
-    counter.0
 }

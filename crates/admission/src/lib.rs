@@ -11,6 +11,7 @@
 mod authored;
 mod change;
 mod definitions;
+mod desired;
 mod judge;
 mod nearest;
 mod next;
@@ -26,6 +27,7 @@ mod tests;
 mod warnings;
 
 pub use change::{Change, File, State};
+pub use desired::Desired;
 pub use judge::DESIRED_BYTES_MAX;
 pub use next::{CONTENTS_FINALIZER, Deletion, Outcome, Stamp, delete_object, drain_namespace, next_object};
 pub use places::defined_keys;

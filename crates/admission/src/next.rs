@@ -10,7 +10,7 @@ use tidegate_model::Object;
 use tidegate_model::timestamp::format_time;
 
 use crate::provenance::is_reserved;
-use crate::{LastChange, Provenance};
+use crate::{Desired, LastChange, Provenance};
 
 /// What only the moment of the write knows.
 #[derive(Clone, Copy, Debug)]
@@ -33,11 +33,11 @@ pub enum Outcome {
 }
 
 /// `desired` is that of a [`crate::PlannedPut`].
-pub fn next_object(desired: &Object, current: Option<&Object>, stamp: &Stamp<'_>) -> Outcome {
+pub fn next_object(desired: &Desired, current: Option<&Object>, stamp: &Stamp<'_>) -> Outcome {
     match current {
-        None => Outcome::Create(created(desired, stamp)),
+        None => Outcome::Create(created(desired.object(), stamp)),
         Some(current) if current.deletion_timestamp().is_some() => Outcome::Terminating,
-        Some(current) => updated(desired, current, stamp).map_or(Outcome::Unchanged, Outcome::Update),
+        Some(current) => updated(&desired.object(), current, stamp).map_or(Outcome::Unchanged, Outcome::Update),
     }
 }
 
@@ -89,8 +89,7 @@ fn stamped(current: &Object, now: DateTime<Utc>) -> Object {
     stamped
 }
 
-fn created(desired: &Object, stamp: &Stamp<'_>) -> Object {
-    let mut object = desired.clone();
+fn created(mut object: Object, stamp: &Stamp<'_>) -> Object {
     let metadata = object.metadata_mut();
     metadata.insert("uid".into(), stamp.new_uid.into());
     metadata.insert("creationTimestamp".into(), format_time(stamp.now).into());

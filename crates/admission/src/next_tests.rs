@@ -31,10 +31,10 @@ fn stored() -> Object {
     }))
 }
 
-fn desired(change: Value) -> Object {
+fn desired(change: Value) -> Desired {
     let mut value = json!({"metadata": {"labels": {"l": "1"}, "annotations": {"a": "1"}}, "spec": {"x": 1}});
     tidegate_model::merge_patch(&mut value, &change);
-    object(value)
+    Desired::new(&object(value))
 }
 
 fn update(change: Value, path: &str) -> Object {
@@ -85,9 +85,12 @@ fn metadata_leaves_the_generation() {
     let next = update(json!({}), "moved/a.yaml");
     assert_eq!((next.generation(), next.uid(), next.status()), (4, Some("uid-0"), stored().status()));
     assert_eq!(Provenance::of(&next), Some(Provenance { repository: "n/r", path: "moved/a.yaml" }));
-    let mut other_version = desired(json!({}));
+    let mut other_version = desired(json!({})).object();
     other_version.root_mut().insert("apiVersion".into(), "c/v2".into());
-    let Outcome::Update(next) = next_object(&other_version, Some(&stored()), &stamp("a.yaml", "c1")) else { panic!() };
+    let Outcome::Update(next) = next_object(&Desired::new(&other_version), Some(&stored()), &stamp("a.yaml", "c1"))
+    else {
+        panic!()
+    };
     assert_eq!(next.generation(), 4);
 }
 

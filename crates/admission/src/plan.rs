@@ -2,21 +2,21 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tidegate_model::kinds::KindSet;
 use tidegate_model::manifest::{Diagnostic, Document, parse_file};
-use tidegate_model::{FieldError, FieldErrorReason, Object, ObjectKey};
+use tidegate_model::{FieldError, FieldErrorReason, ObjectKey};
 
-use crate::definitions::{defines_a_kind, is_of_kind, put_in_force};
-use crate::judge::{Judge, Judged, Refused};
+use crate::definitions::{Subject, defines_a_kind, may_define, put_in_force};
+use crate::judge::{Judge, Judged, Judgement, Refused};
 use crate::places::{is_definition, is_namespace, namespace_key};
 use crate::removals::{self, Removal};
 use crate::report::{Report, diagnostics};
-use crate::{Change, Rules, State, parallel, warnings};
+use crate::{Change, Desired, File, Rules, State, parallel, warnings};
 
 /// Objects of one change, which is applied in one commit: a million and what
-/// defines them, as the store takes by default. ~5 KiB each in memory make
-/// about 5 GiB; whoever has less lowers how many files a push may change.
+/// defines them, as the store takes by default.
 pub const CHANGE_OBJECTS_MAX: usize = 1_100_000;
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub struct Plan {
 pub struct PlannedPut {
     pub key: ObjectKey,
     /// What its author wants: no system metadata and no status.
-    pub desired: Object,
+    pub desired: Desired,
     pub place: Place,
 }
 
@@ -60,22 +60,24 @@ pub struct Place {
 /// `Err` only if the state could not be read.
 pub fn plan<S: State>(kinds: &KindSet, state: &S, rules: &Rules, change: &Change<'_>) -> Result<Verdict, S::Error> {
     let mut report = Report::default();
-    let Parsed { documents, unread } = parse(change, &mut report);
     let touched: HashSet<&str> = change.paths().collect();
     let mut removals = removals::candidates(change, state, rules)?;
-    removals.retain(|removal| !unread.contains(removal.path));
 
-    let (definitions, mut others): (Vec<_>, Vec<_>) = documents.into_iter().partition(defines_a_kind);
     let judge = Judge { kinds, state, rules, touched: &touched };
-    let definitions = judge_all(&judge, definitions, &mut report)?;
+    let definitions = judge_files(&judge, definition_files(change, &removals), defines_a_kind)?;
     definitions.claim(&mut removals);
     let in_force = put_in_force(kinds, &removals, &definitions.admitted, &mut report);
-    // Of a kind whose definition is refused nothing can be said.
-    others.retain(|document| !definitions.refused.iter().any(|refused| is_of_kind(document, &refused.document)));
 
+    // Of a kind whose definition is refused nothing can be said.
+    let refused: Vec<Subject> = definitions.refused.into_iter().filter_map(|refused| refused.subject).collect();
+    let is_other = |document: &Document<'_>| {
+        !defines_a_kind(document) && !refused.iter().any(|subject| subject.is_kind_of(document))
+    };
     let judge = Judge { kinds: &in_force.kinds, state, rules, touched: &touched };
-    let others = judge_all(&judge, others, &mut report)?;
+    let others = judge_files(&judge, change.files.clone(), is_other)?;
     others.claim(&mut removals);
+    report.extend(definitions.diagnostics);
+    report.extend(others.diagnostics);
     let mut admitted = definitions.admitted;
     admitted.extend(others.admitted);
     let admitted = without_duplicates(admitted, &mut report);
@@ -96,63 +98,88 @@ pub fn plan<S: State>(kinds: &KindSet, state: &S, rules: &Rules, change: &Change
     })
 }
 
-struct Parsed<'c> {
-    documents: Vec<Document<'c>>,
-    /// Files that cannot be read: what they defined is not removed, either.
-    unread: HashSet<&'c str>,
+/// Those that may define a kind, and those that did: whether such a file can be
+/// read decides about its kind.
+fn definition_files<'c>(change: &Change<'c>, removals: &[Removal<'_>]) -> Vec<File<'c>> {
+    let did: HashSet<&str> =
+        removals.iter().filter(|removal| is_definition(&removal.key)).map(|removal| removal.path).collect();
+    let is_one = |file: &&File<'_>| may_define(file.bytes) || did.contains(file.path);
+    change.files.iter().filter(is_one).copied().collect()
 }
 
-fn parse<'c>(change: &Change<'c>, report: &mut Report) -> Parsed<'c> {
-    let mut documents = Vec::new();
-    let mut unread = HashSet::new();
-    let parsed = parallel::map(change.files.clone(), |file| parse_file(file.path, file.bytes));
-    for (file, parsed) in change.files.iter().zip(parsed) {
-        match parsed {
-            Ok(parsed) => documents.extend(parsed),
-            Err(diagnostics) => {
-                unread.insert(file.path);
-                report.extend(diagnostics);
-            }
-        }
-    }
-    if let Some(beyond) = documents.get(CHANGE_OBJECTS_MAX) {
-        let message = format!("a change of more than {CHANGE_OBJECTS_MAX} objects: push it in several steps");
-        report.add(Diagnostic::at(beyond.file, beyond.line, message));
-        documents.truncate(CHANGE_OBJECTS_MAX);
-    }
-    Parsed { documents, unread }
-}
-
+#[derive(Default)]
 struct Judgements<'d> {
     admitted: Vec<Judged<'d>>,
-    refused: Vec<Refused<'d>>,
+    refused: Vec<Refused>,
+    /// Files that cannot be read.
+    unread: HashSet<&'d str>,
+    diagnostics: Vec<Diagnostic>,
 }
 
 impl Judgements<'_> {
-    /// What a file of the change speaks of is not removed.
+    /// What a file of the change speaks of is not removed, nor what a file
+    /// defined that cannot be read.
     fn claim(&self, removals: &mut Vec<Removal<'_>>) {
         let refused = self.refused.iter().filter_map(|refused| refused.key.as_ref());
         let claimed: HashSet<&ObjectKey> = self.admitted.iter().map(|judged| &judged.key).chain(refused).collect();
-        removals.retain(|removal| !claimed.contains(&removal.key));
+        removals.retain(|removal| !claimed.contains(&removal.key) && !self.unread.contains(removal.path));
     }
 }
 
-fn judge_all<'d, S: State>(
+/// What one file comes to.
+enum Seen<'d> {
+    Read(Vec<Judgement<'d>>),
+    Unread(Vec<Diagnostic>),
+    TooMuch,
+}
+
+/// Reads and judges file by file, so that only one of each thread is parsed
+/// at a time.
+fn judge_files<'d, S: State>(
     judge: &Judge<'_, S>,
-    documents: Vec<Document<'d>>,
-    report: &mut Report,
+    files: Vec<File<'d>>,
+    is_meant: impl Fn(&Document<'_>) -> bool + Sync,
 ) -> Result<Judgements<'d>, S::Error> {
-    let mut judgements = Judgements { admitted: Vec::with_capacity(documents.len()), refused: Vec::new() };
-    for judgement in parallel::map(documents, |document| judge.judge(document)) {
-        match judgement? {
-            Ok(judged) => judgements.admitted.push(judged),
-            Err(mut refused) => {
-                report.extend(refused.diagnostics.drain(..));
-                judgements.refused.push(refused);
+    let objects = AtomicUsize::new(0);
+    let see = |file: File<'d>| {
+        let documents = match parse_file(file.path, file.bytes) {
+            Ok(documents) => documents,
+            Err(diagnostics) => return Ok(Seen::Unread(diagnostics)),
+        };
+        if objects.fetch_add(documents.len(), Ordering::Relaxed) + documents.len() > CHANGE_OBJECTS_MAX {
+            return Ok(Seen::TooMuch);
+        }
+        let meant = documents.into_iter().filter(&is_meant);
+        meant.map(|document| judge.judge(document)).collect::<Result<_, _>>().map(Seen::Read)
+    };
+    let mut judgements = Judgements::default();
+    for (path, seen) in parallel::map(files, |file| (file.path, see(file))) {
+        judgements.add(path, seen?);
+    }
+    Ok(judgements)
+}
+
+impl<'d> Judgements<'d> {
+    fn add(&mut self, path: &'d str, seen: Seen<'d>) {
+        match seen {
+            Seen::Read(judged) => judged.into_iter().for_each(|judgement| match judgement {
+                Ok(judged) => self.admitted.push(judged),
+                Err(mut refused) => {
+                    self.diagnostics.append(&mut refused.diagnostics);
+                    self.refused.push(refused);
+                }
+            }),
+            Seen::Unread(diagnostics) => {
+                self.unread.insert(path);
+                self.diagnostics.extend(diagnostics);
+            }
+            Seen::TooMuch => {
+                let message = format!("a change of more than {CHANGE_OBJECTS_MAX} objects: push it in several steps");
+                self.unread.insert(path);
+                self.diagnostics.push(Diagnostic::of_file(path, message));
             }
         }
     }
-    Ok(judgements)
 }
 
 /// Two places for one object are an error that names both.
@@ -232,9 +259,9 @@ fn warnings_of(admitted: &[Judged<'_>]) -> Vec<Diagnostic> {
 
 fn in_order(mut judged: Vec<Judged<'_>>) -> Vec<PlannedPut> {
     judged.sort_by_key(|judged| (!is_definition(&judged.key), !is_namespace(&judged.key)));
-    let put = |Judged { key, object, document, .. }: Judged<'_>| {
+    let put = |Judged { key, desired, document, .. }: Judged<'_>| {
         let path: Arc<str> = document.file.into();
-        PlannedPut { key, desired: object, place: Place { path, line: document.line } }
+        PlannedPut { key, desired, place: Place { path, line: document.line } }
     };
     judged.into_iter().map(put).collect()
 }

@@ -37,14 +37,28 @@ impl Repository {
     /// Of what `new` has and `old` has not. Without an `old`, or when the range
     /// is longer than the limits, the head's author stands for all of it.
     pub async fn authors(&self, old: Option<&ObjectId>, new: &ObjectId, path: &str) -> Result<Authors, GitError> {
-        let head = self.log(&["--max-count=1", "--no-patch", new.as_str()], "").await?;
-        let head = head.and_then(|output| parse(&output).head);
-        let Some(old) = old else { return Ok(Authors { head, by_path: HashMap::new() }) };
+        let head = new.as_str();
+        let Some(old) = old else { return Ok(self.newest(head).await?.authors) };
         let range = format!("{old}..{new}");
-        let count = format!("--max-count={COMMITS_MAX}");
-        let output = self.log(&["--name-only", "--no-renames", &count, &range], path).await?;
-        let by_path = output.map(|output| parse(&output).by_path).unwrap_or_default();
-        Ok(Authors { head, by_path })
+        let newest = self.newest(&range).await?;
+        let by_path = match newest.commits {
+            // Back to an older commit.
+            0 => return Ok(self.newest(head).await?.authors),
+            // As most pushes are: its author need not be asked by path.
+            1 => HashMap::new(),
+            _ => {
+                let count = format!("--max-count={COMMITS_MAX}");
+                let output = self.log(&["--name-only", "--no-renames", &count, &range], path).await?;
+                output.map(|output| parse(&output).authors.by_path).unwrap_or_default()
+            }
+        };
+        Ok(Authors { by_path, ..newest.authors })
+    }
+
+    /// The author of the newest of these commits, and whether it is the only one.
+    async fn newest(&self, commits: &str) -> Result<Log, GitError> {
+        let output = self.log(&["--max-count=2", "--no-patch", commits], "").await?;
+        Ok(output.map(|output| parse(&output)).unwrap_or_default())
     }
 
     async fn log(&self, arguments: &[&str], path: &str) -> Result<Option<Vec<u8>>, GitError> {
@@ -57,10 +71,16 @@ impl Repository {
     }
 }
 
+#[derive(Default)]
+struct Log {
+    authors: Authors,
+    commits: usize,
+}
+
 /// `\0author\npath\0path\0`, newest commit first; its author alone if it
 /// changes no file.
-fn parse(output: &[u8]) -> Authors {
-    let mut authors = Authors::default();
+fn parse(output: &[u8]) -> Log {
+    let Log { mut authors, mut commits } = Log::default();
     let mut current: Option<Arc<str>> = None;
     let mut is_announced = false;
     for field in output.split(|byte| *byte == 0) {
@@ -68,6 +88,7 @@ fn parse(output: &[u8]) -> Authors {
             is_announced = true;
             continue;
         } else if std::mem::take(&mut is_announced) {
+            commits += 1;
             let end = field.iter().position(|byte| *byte == b'\n');
             let author = author(&field[..end.unwrap_or(field.len())]);
             authors.head.get_or_insert_with(|| author.clone());
@@ -83,7 +104,7 @@ fn parse(output: &[u8]) -> Authors {
             authors.by_path.entry(path.into()).or_insert_with(|| author.clone());
         }
     }
-    authors
+    Log { authors, commits }
 }
 
 fn author(text: &[u8]) -> Arc<str> {
@@ -96,8 +117,9 @@ fn author(text: &[u8]) -> Arc<str> {
 mod tests {
     use super::*;
 
-    fn check(output: &str, head: Option<&str>, paths: &[(&str, &str)]) {
-        let authors = parse(output.as_bytes());
+    fn check(output: &str, commits: usize, head: Option<&str>, paths: &[(&str, &str)]) {
+        let Log { authors, commits: counted } = parse(output.as_bytes());
+        assert_eq!(counted, commits, "{output:?}");
         assert_eq!(authors.head.as_deref(), head, "{output:?}");
         assert_eq!(authors.by_path.len(), paths.len(), "{output:?}");
         for (path, author) in paths {
@@ -107,15 +129,15 @@ mod tests {
 
     #[test]
     fn the_newest_commit_of_each_path() {
-        check("", None, &[]);
-        check("\0A <a>", Some("A <a>"), &[]);
+        check("", 0, None, &[]);
+        check("\0A <a>", 1, Some("A <a>"), &[]);
         let output = "\0B <b>\0\0A <a>\nx\0y z\0\0\0B <b>\nx\0w\0";
-        check(output, Some("B <b>"), &[("x", "A <a>"), ("y z", "A <a>"), ("w", "B <b>")]);
+        check(output, 3, Some("B <b>"), &[("x", "A <a>"), ("y z", "A <a>"), ("w", "B <b>")]);
     }
 
     #[test]
     fn names_are_bounded_and_plain() {
-        check("\0A\x1b[31m <a>\nx\0", Some("A[31m <a>"), &[("x", "A[31m <a>")]);
+        check("\0A\x1b[31m <a>\nx\0", 1, Some("A[31m <a>"), &[("x", "A[31m <a>")]);
         assert_eq!(author("x".repeat(5000).as_bytes()).len(), AUTHOR_CHARS_MAX);
     }
 }
