@@ -14,7 +14,7 @@ use crate::seed;
 
 const TIME_S: u64 = 1_700_000_000;
 /// Files of one folder, so that none of the trees is large.
-const FOLDER_FILES: usize = 1_000;
+pub const FOLDER_FILES: usize = 1_000;
 
 pub struct Branch {
     folder: TempDir,

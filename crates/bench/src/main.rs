@@ -38,6 +38,9 @@ struct Arguments {
     /// Objects of the large data set; 0 leaves it out.
     #[arg(long, default_value_t = 1_000_000)]
     large: usize,
+    /// Events of the full replay window; 0 leaves it out.
+    #[arg(long, default_value_t = 5_000_000)]
+    window: usize,
     /// Files of the branch on which a push changes a few.
     #[arg(long, default_value_t = 100_000)]
     branch: usize,
@@ -60,11 +63,17 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let Arguments { tidegate, seconds, large, branch, only } = arguments;
+    let Arguments { tidegate, seconds, large, window, branch, only } = arguments;
     let duration = Duration::from_secs(seconds);
     let mut table = Table::default();
     if only != Some(Rows::Git) {
-        api(&mut table, &tidegate, duration, large).await?;
+        api(&mut table, &tidegate, duration).await?;
+        if large > 0 {
+            scale::large(&mut table, &tidegate, large).await?;
+        }
+        if window > 0 {
+            scale::window(&mut table, &tidegate, window).await?;
+        }
     }
     if only != Some(Rows::Api) {
         commits::run(&mut table).await?;
@@ -74,7 +83,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn api(table: &mut Table, tidegate: &Path, duration: Duration, large: usize) -> anyhow::Result<()> {
+async fn api(table: &mut Table, tidegate: &Path, duration: Duration) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     seed::objects(folder.path(), OBJECTS).await?;
     let server = process::Server::start(tidegate, folder.path()).await?;
@@ -83,9 +92,6 @@ async fn api(table: &mut Table, tidegate: &Path, duration: Duration, large: usiz
     writes::run(table, &server, duration).await?;
     watches::latency(table, &server, duration).await?;
     watches::fan_out(table, &server, duration).await?;
-    server.stop().await?;
-    if large > 0 {
-        scale::large(table, tidegate, large).await?;
-    }
-    Ok(())
+    watches::bystanders(table, &server, duration).await?;
+    server.stop().await
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
-use crate::branch::Branch;
+use crate::branch::{Branch, FOLDER_FILES};
 use crate::process::Server;
 use crate::socket::Socket;
 use crate::table::{Table, percentile};
@@ -17,6 +17,7 @@ const SMALL_BRANCH: usize = 1_000;
 const ONE_FILE_PUSHES_MAX: usize = 2_000;
 const MANY_FILES: usize = 10_000;
 const CHANGED_FILES: usize = 100;
+const FEW_FOLDERS: usize = 10;
 const CHANGES: usize = 9;
 const EVENTS_TIME_MAX: Duration = Duration::from_secs(300);
 
@@ -31,8 +32,9 @@ pub struct Sizes {
 pub async fn run(table: &mut Table, binary: &Path, sizes: &Sizes) -> anyhow::Result<()> {
     one_file(table, binary, sizes.load).await?;
     many_files(table, binary).await?;
-    few_of(table, binary, SMALL_BRANCH).await?;
-    few_of(table, binary, sizes.branch).await?;
+    few_of(table, binary, sizes.branch / 10, FEW_FOLDERS).await?;
+    few_of(table, binary, sizes.branch, FEW_FOLDERS).await?;
+    few_of(table, binary, sizes.branch, CHANGED_FILES).await?;
     if sizes.large > 0 {
         all_at_once(table, binary, sizes.large).await?;
     }
@@ -123,15 +125,18 @@ async fn many_files(table: &mut Table, binary: &Path) -> anyhow::Result<()> {
     site.server.stop().await
 }
 
-async fn few_of(table: &mut Table, binary: &Path, files: usize) -> anyhow::Result<()> {
+/// The changed files lie in so many folders of [`FOLDER_FILES`], all of whose
+/// entries git reads and checks.
+async fn few_of(table: &mut Table, binary: &Path, files: usize, folders: usize) -> anyhow::Result<()> {
     let mut site = Site::with_files(binary, files).await?;
-    let step = (files / CHANGED_FILES).max(1);
-    site.branch.commit((0..CHANGES).map(|_| (0..files).step_by(step)))?;
+    let each = CHANGED_FILES / folders;
+    let changed = move |at: usize| at / each * FOLDER_FILES + at % each;
+    site.branch.commit((0..CHANGES).map(|_| (0..CHANGED_FILES).map(changed)))?;
     let Pushes { mut times_ms, ours_ms, .. } = site.push_each(Duration::MAX).await?;
     ensure!(times_ms.len() == CHANGES, "a push is missing");
     let (p50, max) = (percentile(&mut times_ms, 50.0), percentile(&mut times_ms, 100.0));
     table.row(
-        format!("a change of {CHANGED_FILES} files on a branch of {files}"),
+        format!("a change of {CHANGED_FILES} files in {folders} folders of {FOLDER_FILES} on a branch of {files}"),
         format!("p50 {p50:.0} ms, max {max:.0} ms of {CHANGES}; ours {ours_ms:.0} ms of it"),
         "< 500 ms, of any size",
         "",

@@ -1,13 +1,16 @@
 //! What the server costs when nobody asks, and with many objects.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use serde_json::json;
 
 use crate::OBJECTS;
 use crate::process::Server;
+use crate::socket::Socket;
 use crate::table::Table;
+use crate::watches::watch_from;
 
 /// Long enough for start-up work to settle.
 const SETTLE: Duration = Duration::from_secs(3);
@@ -23,6 +26,29 @@ pub async fn idle(table: &mut Table, server: &Server) -> anyhow::Result<()> {
         "297 MiB",
     );
     Ok(())
+}
+
+/// A watch that begins at the far end of the replay window.
+pub async fn window(table: &mut Table, binary: &Path, count: usize) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    eprintln!("writing {count} events");
+    let before = crate::seed::events(folder.path(), count).await?;
+    let server = Server::start(binary, folder.path()).await?;
+    tokio::time::sleep(SETTLE).await;
+    let started = server.memory_mib()?;
+    let mut watcher = Socket::subscribe(&server, &watch_from(before)).await?;
+    let (begun, mut replayed) = (Instant::now(), 0);
+    while replayed < count {
+        replayed += watcher.count().await?.context("the watch has ended")?;
+    }
+    let rate = count as f64 / begun.elapsed().as_secs_f64();
+    table.row(
+        format!("memory (RSS) with {count} events in the window: at start, and at most while a watch replays them all"),
+        format!("{started:.0} MiB, {:.0} MiB; {rate:.0} events/s", server.memory_peak_mib()?),
+        "bounded",
+        "",
+    );
+    server.stop().await
 }
 
 pub async fn large(table: &mut Table, binary: &Path, count: usize) -> anyhow::Result<()> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tidegate_model::{EncodedObject, GroupResource, Object, ObjectKey};
+use tidegate_model::{EncodedObject, GroupResource, Object, ObjectKey, ResourceVersion};
 use tidegate_store::{Expect, Op, Options, Store, Transaction, Write};
 
 pub const NAMESPACE: &str = "default";
@@ -71,4 +71,26 @@ pub async fn objects(data_dir: &Path, count: usize) -> anyhow::Result<()> {
     }
     store.close().await;
     Ok(())
+}
+
+/// So many events of small objects; the version before the first of them.
+pub async fn events(data_dir: &Path, count: usize) -> anyhow::Result<ResourceVersion> {
+    std::fs::create_dir_all(data_dir)?;
+    let store = Store::open(&data_dir.join("store"), Options::default())?;
+    let crd = write("customresourcedefinitions", "apiextensions.k8s.io", None, definition());
+    let before = store.commit(Transaction { writes: vec![crd], marks: Vec::new() }).await?.version;
+    for start in (0..count).step_by(BATCH) {
+        let put = |at: usize| Write { expect: Expect::Any, ..small(at % BATCH, start) };
+        let writes = (start..count.min(start + BATCH)).map(put).collect();
+        store.commit(Transaction { writes, marks: Vec::new() }).await?;
+    }
+    store.close().await;
+    Ok(before)
+}
+
+fn small(at: usize, count: usize) -> Write {
+    let mut object = gadget(at);
+    object["spec"] = json!({});
+    object["status"]["count"] = count.into();
+    write("gadgets", "bench.example", Some(NAMESPACE), object)
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use tidegate_model::ResourceVersion;
 use tokio::task::LocalSet;
 
 use crate::OBJECTS;
@@ -14,12 +15,21 @@ use crate::table::{Table, percentile};
 use crate::writes::{self, Writer};
 
 const WATCHERS: usize = 100;
+/// As many as one identity may have, less what other rows leave behind.
+const BYSTANDERS: usize = 900;
 const LATENCY_WATCHERS: usize = 10;
 const LATENCY_WRITERS: usize = 4;
 const LATENCY_WRITES_PER_SECOND: u64 = 1_000;
 
 /// Whole objects, as a controller's cache needs them.
 pub const WATCH: &str = "subscription { watchResources(apiVersion: \"bench.example/v1\", kind: \"Gadget\") { type resourceVersion object } }";
+
+const WATCH_ANOTHER: &str = "subscription { watchResources(apiVersion: \"bench.example/v1\", kind: \"Gadget\", fieldSelector: \"metadata.name=none\") { type resourceVersion object } }";
+
+/// As [`WATCH`], resumed.
+pub fn watch_from(version: ResourceVersion) -> String {
+    WATCH.replace("kind: \"Gadget\"", &format!("kind: \"Gadget\", resourceVersion: \"{version}\""))
+}
 
 pub async fn fan_out(table: &mut Table, server: &Server, duration: Duration) -> anyhow::Result<()> {
     let local = LocalSet::new();
@@ -47,6 +57,25 @@ pub async fn fan_out(table: &mut Table, server: &Server, duration: Duration) -> 
     let what = format!("{WATCHERS} watchers of whole objects at full write speed");
     let measured = format!("{delivered:.0} events/s delivered at {rate:.0} writes/s, {} closed", closed.get());
     table.row(what, measured, "250,000 events/s, none closed", "56,000 events/s, 210 to 344 closed");
+    Ok(())
+}
+
+/// What an event costs those that it does not concern: status writes without
+/// and with many watchers of an object that never changes.
+pub async fn bystanders(table: &mut Table, server: &Server, duration: Duration) -> anyhow::Result<()> {
+    let rate = |times: &[f64]| times.len() as f64 / duration.as_secs_f64();
+    let alone = rate(&writes::load(server, duration).await?);
+    let mut idle = Vec::with_capacity(BYSTANDERS);
+    for _ in 0..BYSTANDERS {
+        idle.push(Socket::subscribe(server, WATCH_ANOTHER).await?);
+    }
+    let watched = rate(&writes::load(server, duration).await?);
+    table.row(
+        format!("status writes as above, without and with {BYSTANDERS} watchers of another object"),
+        format!("{alone:.0}/s, {watched:.0}/s"),
+        "the same",
+        "",
+    );
     Ok(())
 }
 
