@@ -1,5 +1,6 @@
 //! Who did what, commit by commit.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,24 +108,48 @@ async fn what_is_too_much_to_keep_is_read_again() {
     assert!(files.values().filter(|text| text.contains("v: later") || text.contains("v: \"later\"")).count() >= 49);
 }
 
+/// A key of `ssh-keygen` with these flags.
+fn generated_key(dir: &Path, flags: &str) -> String {
+    git(dir, &format!("rm -f key key.pub; ssh-keygen -q {flags} -C op -f key"));
+    std::fs::read_to_string(dir.join("key")).unwrap()
+}
+
 #[tokio::test]
 async fn commits_are_signed() {
-    let rig = Rig::new();
-    let dir = rig.home.path();
-    git(
-        dir,
-        "ssh-keygen -q -t ed25519 -N secret -C op -f key; (printf 'tidegate@example.com '; cat key.pub) > allowed",
-    );
-    let text = std::fs::read_to_string(dir.join("key")).unwrap();
-    assert!(SigningKey::parse(&text, None).err().unwrap().to_string().contains("passphrase"));
-    assert!(SigningKey::parse(&text, Some("wrong")).is_err() && SigningKey::parse("x", None).is_err());
-    let signer = Arc::new(SigningKey::parse(&text, Some("secret")).unwrap());
-    let destination = Destination { signer: Some(signer), ..destination(SecretPolicy::Skip) };
-    let branch = rig.branch_with(rig.limits(), destination);
-    pushed(&branch, submit(&branch, &[("a", "alice", "1"), ("b", "bob", "1")])).await;
-    let allowed = dir.join("allowed");
-    let verify = format!("git -c gpg.ssh.allowedSignersFile={} verify-commit -v", allowed.display());
-    rig.git(&format!("{verify} main; {verify} main~1; git fsck --strict"));
+    for (flags, passphrase) in [
+        ("-t ed25519 -N secret", Some("secret")),
+        ("-t ed25519 -N ''", None),
+        ("-t rsa -b 2048 -N ''", None),
+        ("-t ecdsa -b 256 -N ''", None),
+    ] {
+        let rig = Rig::new();
+        let dir = rig.home.path();
+        let text = generated_key(dir, flags);
+        git(dir, "(printf 'tidegate@example.com '; cat key.pub) > allowed");
+        let signer = SigningKey::parse(&text, passphrase).unwrap_or_else(|why| panic!("{flags}: {why}"));
+        let destination = Destination { signer: Some(Arc::new(signer)), ..destination(SecretPolicy::Skip) };
+        let branch = rig.branch_with(rig.limits(), destination);
+        pushed(&branch, submit(&branch, &[("a", "alice", "1"), ("b", "bob", "1")])).await;
+        let allowed = dir.join("allowed");
+        let verify = format!("git -c gpg.ssh.allowedSignersFile={} verify-commit -v", allowed.display());
+        rig.git(&format!("{verify} main; {verify} main~1; git fsck --strict"));
+    }
+}
+
+#[test]
+fn keys_that_cannot_sign_are_refused_with_the_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |text: &str, passphrase| SigningKey::parse(text, passphrase).err().unwrap().to_string();
+    let locked = generated_key(dir.path(), "-t ed25519 -N secret");
+    assert!(refused(&locked, None).contains("passphrase"));
+    assert!(refused(&locked, Some("wrong")).contains("does not open"));
+    assert!(refused("x", None).contains("not an OpenSSH private key"));
+    let pem = generated_key(dir.path(), "-t rsa -b 2048 -m PEM -N ''");
+    assert!(refused(&pem, None).contains("not an OpenSSH private key"));
+    for bits in [384, 521] {
+        let why = refused(&generated_key(dir.path(), &format!("-t ecdsa -b {bits} -N ''")), None);
+        assert!(why.contains("ed25519"), "{bits}: {why}");
+    }
 }
 
 #[tokio::test]
