@@ -1,7 +1,7 @@
 //! The batch machine under random people, objects, sizes, pauses, slow pushes
 //! and failed ones, against a model that remembers everything. Prints its seed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -15,11 +15,14 @@ use super::queue::{Item, Pending, Queue, Ticket, Wanted};
 use super::window::{Due, Window};
 use crate::change::{Author, Change, State, Version, What};
 
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 40;
 const STEPS: usize = 400;
 const PEOPLE: [&str; 3] = ["alice", "bob", "carol"];
 /// Few, so that people meet; many, so that a batch fills.
 const OBJECTS: [usize; 3] = [3, 30, 1_000];
+/// The longest pause and the largest object of a run.
+const PAUSES_MS: [u64; 3] = [20, 700, 1_500];
+const SIZES: [usize; 2] = [200, 30_000];
 
 /// One submission, as the model remembers it.
 #[derive(Clone, PartialEq, Debug)]
@@ -38,6 +41,8 @@ struct World {
     now: Instant,
     limits: Limits,
     objects: usize,
+    pause_ms: u64,
+    size: usize,
     queue: Queue,
     window: Window,
     /// Everything that is not in the remote.
@@ -46,6 +51,8 @@ struct World {
     git: BTreeMap<usize, String>,
     told: u64,
     newest: HashMap<usize, String>,
+    /// Why a batch was due.
+    causes: BTreeSet<&'static str>,
 }
 
 /// Both halves of the machine and nothing of its shell: what `Shared` does
@@ -54,17 +61,19 @@ impl World {
     fn new(seed: u64) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
         let objects = OBJECTS[random.random_range(0..OBJECTS.len())];
+        let pause_ms = PAUSES_MS[random.random_range(0..PAUSES_MS.len())];
+        let size = SIZES[random.random_range(0..SIZES.len())];
         let limits = Limits::default();
         let (queue, window, now) = (Queue::new(limits.pending_bytes_max), Window::default(), Instant::now());
-        let (model, git, newest) = Default::default();
-        Self { random, now, limits, objects, queue, window, model, git, told: 0, newest }
+        let (model, git, newest, causes) = Default::default();
+        Self { random, now, limits, objects, pause_ms, size, queue, window, model, git, told: 0, newest, causes }
     }
 
     fn submit(&mut self, pushing_since: Option<Instant>) {
         let name = self.random.random_range(0..self.objects);
         let who = PEOPLE[self.random.random_range(0..PEOPLE.len())];
         self.told += 1;
-        let size = if self.random.random_bool(0.02) { 300_000 } else { self.random.random_range(1..2_000) };
+        let size = self.random.random_range(1..self.size);
         let content = format!("{}:{}", self.told, "x".repeat(size));
         let version = Version { uid: "u".into(), resource_version: "1".into(), field_manager: None };
         let what = What::Put(State { version, yaml: content.clone().into() });
@@ -79,11 +88,11 @@ impl World {
 
     /// What must wait: of each object, the last of each run of one person.
     fn expected(&self) -> Vec<&Told> {
-        let is_last_of_run = |(at, told): &(usize, &Told)| {
-            let next = self.model[at + 1..].iter().find(|next| next.name == told.name);
-            next.is_none_or(|next| next.who != told.who)
-        };
-        self.model.iter().enumerate().filter(is_last_of_run).map(|(_, told)| told).collect()
+        let mut next = HashMap::new();
+        let is_last_of_run = |told: &&Told| next.insert(told.name, told.who) != Some(told.who);
+        let mut expected: Vec<_> = self.model.iter().rev().filter(is_last_of_run).collect();
+        expected.reverse();
+        expected
     }
 
     fn check_waiting(&self) {
@@ -99,11 +108,20 @@ impl World {
     }
 
     /// When the oldest and the newest thing that waits say that it is time.
-    fn expected_due(&self) -> Due {
+    fn expected_due(&mut self) -> Due {
         let (Some(first), Some(last)) = (self.model.first(), self.model.last()) else { return Due::Never };
-        let is_full = self.queue.files() >= 200 || self.queue.bytes() >= 1 << 20;
-        let at = (first.from + Duration::from_secs(20)).min(last.at + Duration::from_secs(1));
-        if is_full || at <= self.now { Due::Now } else { Due::At(at) }
+        let (oldest, silence) = (first.from + Duration::from_secs(20), last.at + Duration::from_secs(1));
+        let is_so = [
+            ("files", self.queue.files() >= 200),
+            ("bytes", self.queue.bytes() >= 1 << 20),
+            ("wait", oldest <= self.now),
+            ("silence", silence <= self.now),
+        ];
+        let causes: Vec<_> = is_so.into_iter().filter(|(_, is_so)| *is_so).map(|(cause, _)| cause).collect();
+        if let [cause] = causes.as_slice() {
+            self.causes.insert(cause);
+        }
+        if causes.is_empty() { Due::At(oldest.min(silence)) } else { Due::Now }
     }
 
     fn due(&self) -> Due {
@@ -133,14 +151,15 @@ impl World {
     fn step(&mut self) {
         match self.due() {
             Due::Now => self.push(),
-            Due::At(at) if self.random.random_bool(0.3) => self.now = at,
+            Due::At(at) if self.random.random_bool(0.01) => self.now = at,
             _ => {
-                self.now += Duration::from_millis(self.random.random_range(0..1_500));
+                self.now += Duration::from_millis(self.random.random_range(0..self.pause_ms));
                 self.submit(None);
             }
         }
         self.check_waiting();
-        assert_eq!(self.due(), self.expected_due());
+        let expected = self.expected_due();
+        assert_eq!(self.due(), expected);
     }
 }
 
@@ -164,6 +183,7 @@ fn read(pending: &Pending) -> (usize, String, String) {
 
 #[test]
 fn a_batch_is_what_people_did_when_it_is_time() {
+    let mut causes = BTreeSet::new();
     for seed in 0..SEEDS {
         println!("seed {seed}");
         let mut world = World::new(seed);
@@ -173,5 +193,7 @@ fn a_batch_is_what_people_did_when_it_is_time() {
         }
         let newest: BTreeMap<_, _> = world.newest.into_iter().collect();
         assert!(world.git == newest, "Git is not what was told last");
+        causes.extend(world.causes);
     }
+    assert_eq!(causes.into_iter().collect::<Vec<_>>(), ["bytes", "files", "silence", "wait"], "each alone, some time");
 }

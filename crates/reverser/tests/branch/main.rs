@@ -2,6 +2,7 @@
 // A helper that fails is a test that fails.
 #![allow(clippy::unwrap_used)]
 
+mod chance;
 mod commits;
 mod failures;
 mod kill;

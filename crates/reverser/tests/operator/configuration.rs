@@ -54,6 +54,10 @@ fn a_rule_that_cannot_be_meant_says_so() {
     place.rule("sub", "live", json!({"resources": ["pods/log"]}));
     let message = place.wait_reason("watchrule", "sub", "InvalidRule");
     assert!(message.contains("pods/log"), "{message}");
+    // The chart allows what the preset selects.
+    place.rule("pods", "live", json!({"resources": ["pods"]}));
+    let message = place.wait_reason("watchrule", "pods", "WatchFailed");
+    assert!(message.contains("pods") && message.contains("forbidden"), "{message}");
     place.rule("nowhere", "missing", json!({"resources": ["configmaps"]}));
     place.wait_reason("watchrule", "nowhere", "DestinationNotFound");
 }

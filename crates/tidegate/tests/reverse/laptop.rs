@@ -64,14 +64,45 @@ fn the_quick_start_word_for_word() {
         assert!(has, "no {name} in\n{metrics}");
     }
     operator.stop();
-    // The next one need not wait for a lease to expire, and has nothing to say.
+    // The next one need not wait for a lease to expire, misses no clones, and
+    // has nothing to say.
     let commits = place.commits("clusters").len();
-    let operator = plane.operator("quick").ready();
+    let start = plane.operator("quick");
+    fs::remove_dir_all(&start.work_dir).unwrap();
+    let operator = start.ready();
     place.apply_as(BOB, &place.config_map("next", "1"));
     place.wait_file("clusters/prod/v1/configmaps/shop/next.yaml", |_| true);
     assert_eq!(place.commits("clusters").len(), commits + 1);
     operator.stop();
     plane.cluster.admin(&["delete", "namespace", "shop", "--wait=false"]);
+}
+
+/// What rules without resources mean, what no rule can select, and whose
+/// repositories they may use.
+#[test]
+fn flags_that_bound_what_is_mirrored() {
+    let plane = plane();
+    let place = plane.place("bounds");
+    place.rule("all", "live", json!({}));
+    let foreign = plane.place("bounds-foreign");
+    let to = json!({"name": "live", "namespace": place.namespace});
+    foreign.configure("WatchRule", "far", json!({"destinationRef": to, "rules": [{"resources": ["secrets"]}]}));
+    let flags = ["--watch-all", "--discovery-exclude=configmaps", "--no-cross-namespace-refs"];
+    let operator = plane.operator("bounds").with(&flags).ready();
+    foreign.wait_reason("watchrule", "far", "CrossNamespaceRefused");
+    place.wait_ready(&["all"]);
+    place.apply_as(ALICE, &place.config_map("excluded", "1"));
+    // Of no preset.
+    let metadata = json!({"name": "pod", "namespace": place.namespace});
+    let template = json!({"spec": {"containers": [{"name": "a", "image": "a"}]}});
+    place.apply_as(
+        ALICE,
+        &json!({"apiVersion": "v1", "kind": "PodTemplate", "metadata": metadata, "template": template}),
+    );
+    place.wait_file(&format!("live/v1/podtemplates/{}/pod.yaml", place.namespace), |_| true);
+    assert_eq!(place.file(&place.config_map_path("excluded")), None);
+    place.kubectl_as(ADMIN, &["delete", "watchrules", "--all"]);
+    operator.stop();
 }
 
 #[test]
