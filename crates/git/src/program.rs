@@ -43,11 +43,12 @@ impl Program {
 
     /// Git in `dir`, with an environment of its own.
     pub(crate) fn command(&self, dir: &Path) -> Command {
-        self.isolate(Command::new(&self.git), dir)
+        self.isolated(&self.git, dir)
     }
 
-    /// `command` in `dir`, with nothing of our own environment.
-    pub(crate) fn isolate(&self, mut command: Command, dir: &Path) -> Command {
+    /// `program` in `dir`, with nothing of our own environment.
+    pub(crate) fn isolated(&self, program: &Path, dir: &Path) -> Command {
+        let mut command = Command::new(self.found(program));
         command
             .current_dir(dir)
             .env_clear()
@@ -63,6 +64,15 @@ impl Program {
             .stderr(Stdio::piped())
             .kill_on_drop(true);
         command
+    }
+
+    /// With its folder: a name that has to be looked for is started by a fork,
+    /// which costs in proportion to the memory of this process.
+    fn found(&self, program: &Path) -> PathBuf {
+        let folders = std::env::split_paths(&self.search_path).filter(|folder| folder.is_absolute());
+        let is_name = program.components().count() == 1;
+        let found = folders.map(|folder| folder.join(program)).find(|path| is_name && path.is_file());
+        found.unwrap_or_else(|| program.to_owned())
     }
 }
 

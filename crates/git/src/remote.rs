@@ -98,7 +98,7 @@ impl Remote {
     }
 
     fn command(&self, program: &Program, dir: &Path, files: &Files) -> Command {
-        let mut command = program.isolate(Command::new("sh"), dir);
+        let mut command = program.isolated(Path::new("sh"), dir);
         let blocks = (self.limits.pack_bytes_max / BLOCK_BYTES).max(1);
         command.args(["-c", LIMITED, &blocks.to_string()]).arg(&program.git);
         command.env("GIT_DIR", dir).env("GIT_ALLOW_PROTOCOL", self.url.scheme().name());
