@@ -76,10 +76,10 @@ impl Daemon {
         lines[lines.len().saturating_sub(LOG_LINES_MAX)..].join("\n")
     }
 
-    /// Lets it finish what it is at, as an operator would.
-    pub fn terminate(&mut self) {
-        self.signal(Signal::TERM);
-        self.child.wait().expect("a child can be waited for");
+    /// At once; gone when it returns.
+    pub fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        let _ = self.child.wait();
     }
 
     fn signal(&self, signal: Signal) {
@@ -96,8 +96,7 @@ impl Drop for Daemon {
         if std::thread::panicking() {
             eprintln!("the end of {}:\n{}", self.log.display(), self.log_tail());
         }
-        self.signal(Signal::KILL);
-        let _ = self.child.wait();
+        self.kill();
     }
 }
 

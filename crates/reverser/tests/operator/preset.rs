@@ -12,7 +12,7 @@ use tidegate_testkit::place::Place;
 use crate::rig::Rig;
 use crate::running::Flags;
 
-const FLAGS: Flags = Flags { is_alone: true, has_controllers: true };
+const FLAGS: Flags = Flags { is_alone: true, has_controllers: true, lists_pages: false };
 /// How many types the preset has.
 const TYPES: usize = 20;
 /// Kinds and their plurals.

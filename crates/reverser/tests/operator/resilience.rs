@@ -2,14 +2,17 @@
 
 use serde_json::json;
 use tidegate_testkit::bare;
-use tidegate_testkit::cluster::{ALICE, BOB};
+use tidegate_testkit::cluster::{ADMIN, ALICE, BOB};
 use tidegate_testkit::git_http::Mode;
 use tidegate_testkit::place::{Place, wait};
 
 use crate::rig::Rig;
 use crate::running::Flags;
 
-const ALONE: Flags = Flags { is_alone: true, has_controllers: false };
+const ALONE: Flags = Flags { is_alone: true, has_controllers: false, lists_pages: false };
+const PAGED: Flags = Flags { is_alone: false, has_controllers: false, lists_pages: true };
+/// More than two pages.
+const MANY: usize = 1_100;
 
 const ALICE_IS: &str = "alice <alice@users.noreply.test>";
 const BOB_IS: &str = "bob <bob@users.noreply.test>";
@@ -62,10 +65,11 @@ fn git_goes_away(place: &Place<'_>) {
 
 #[test]
 fn another_replica_takes_over_without_a_duplicate_or_a_loss() {
-    let mut rig = Rig::start(Flags::default());
+    let mut rig = Rig::start(PAGED);
     let second = rig.second_operator();
     let at = {
         let place = rig.place("replicas");
+        make_many(&place);
         place.rule("maps", "live", json!({"resources": ["configmaps"]}));
         place.wait_ready(&["maps"]);
         place.apply_as(ALICE, &place.config_map("before", "1"));
@@ -82,7 +86,26 @@ fn another_replica_takes_over_without_a_duplicate_or_a_loss() {
     place.apply_as(ALICE, &place.config_map("later", "1"));
     place.wait_file(&place.config_map_path("later"), |_| true);
     assert_eq!(first_author(&place, "later"), ALICE_IS, "the webhook leads to the one that works");
+    assert_eq!(place.files().len(), MANY + 3);
     drop(second);
+}
+
+/// By several at once: the test is about what comes after.
+fn make_many(place: &Place<'_>) {
+    let writer = place.cluster.writer(ADMIN, &place.namespace);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut tasks = tokio::task::JoinSet::new();
+        for worker in 0..10 {
+            let writer = writer.clone();
+            tasks.spawn(async move {
+                for at in (worker..MANY).step_by(10) {
+                    writer.apply(&format!("m{at}"), &json!({"value": "1"})).await;
+                }
+            });
+        }
+        tasks.join_all().await;
+    });
 }
 
 #[test]

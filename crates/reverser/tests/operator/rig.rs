@@ -35,8 +35,9 @@ impl Rig {
     pub fn start(flags: Flags) -> Self {
         let people = ["carol", "dave", "erin"];
         let users = people.iter().map(|name| User::new(name)).collect();
-        let options = Options { users, controller_manager: flags.has_controllers, ..Options::default() };
-        let cluster = Cluster::start(options);
+        let paging = flags.lists_pages.then(|| "--feature-gates=WatchList=false".to_owned());
+        let (controller_manager, apiserver_flags) = (flags.has_controllers, paging.into_iter().collect());
+        let cluster = Cluster::start(Options { users, controller_manager, apiserver_flags });
         cluster.apply(ADMIN, &manifests(&INSTALL));
         cluster.admin(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
         for person in [ALICE, BOB].iter().chain(&people) {

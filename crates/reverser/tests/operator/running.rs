@@ -22,6 +22,8 @@ pub struct Flags {
     pub is_alone: bool,
     /// Of Kubernetes: garbage collection, deployments that have a revision.
     pub has_controllers: bool,
+    /// An API server that does not stream lists.
+    pub lists_pages: bool,
 }
 
 /// Dropped, it ends in the middle of whatever it does, as a killed one would:

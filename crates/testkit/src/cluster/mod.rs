@@ -136,9 +136,10 @@ impl Cluster {
         self.start_apiserver();
     }
 
-    /// Nobody answers until `start_apiserver`.
+    /// Nobody answers until `start_apiserver`. Killed: asked to end, it waits
+    /// a minute for whoever watches.
     pub fn stop_apiserver(&mut self) {
-        self.apiserver.terminate();
+        self.apiserver.kill();
     }
 
     pub fn start_apiserver(&mut self) {
