@@ -89,8 +89,10 @@ pub async fn events(data_dir: &Path, count: usize) -> anyhow::Result<ResourceVer
 }
 
 fn small(at: usize, count: usize) -> Write {
-    let mut object = gadget(at);
-    object["spec"] = json!({});
-    object["status"]["count"] = count.into();
+    let object = json!({
+        "apiVersion": "bench.example/v1", "kind": "Gadget",
+        "metadata": {"name": name(at), "namespace": NAMESPACE, "uid": format!("{at}"), "generation": 1},
+        "status": {"count": count, "phase": "Ready"},
+    });
     write("gadgets", "bench.example", Some(NAMESPACE), object)
 }

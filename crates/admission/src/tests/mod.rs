@@ -1,6 +1,8 @@
 //! Pushes into a small world: a store in memory that applies admitted plans.
 
 mod cases;
+mod definitions;
+mod namespaces;
 mod simulation;
 
 use std::collections::{BTreeMap, BTreeSet};
