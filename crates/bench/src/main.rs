@@ -9,6 +9,7 @@ mod http;
 mod lists;
 mod process;
 mod pushes;
+mod reverse;
 mod scale;
 mod seed;
 mod socket;
@@ -44,6 +45,9 @@ struct Arguments {
     /// Files of the branch on which a push changes a few.
     #[arg(long, default_value_t = 100_000)]
     branch: usize,
+    /// Objects with which the reverser's memory is measured; 0 leaves it out.
+    #[arg(long, default_value_t = 50_000)]
+    watched: usize,
     /// Only these rows.
     #[arg(long)]
     only: Option<Rows>,
@@ -53,6 +57,7 @@ struct Arguments {
 enum Rows {
     Api,
     Git,
+    Reverse,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -63,10 +68,11 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let Arguments { tidegate, seconds, large, window, branch, only } = arguments;
+    let Arguments { tidegate, seconds, large, window, branch, watched, only } = arguments;
     let duration = Duration::from_secs(seconds);
     let mut table = Table::default();
-    if only != Some(Rows::Git) {
+    let wants = |rows| only.is_none_or(|only| only == rows);
+    if wants(Rows::Api) {
         api(&mut table, &tidegate, duration).await?;
         if large > 0 {
             scale::large(&mut table, &tidegate, large).await?;
@@ -75,9 +81,12 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
             scale::window(&mut table, &tidegate, window).await?;
         }
     }
-    if only != Some(Rows::Api) {
-        commits::run(&mut table).await?;
+    if wants(Rows::Git) {
         pushes::run(&mut table, &tidegate, &pushes::Sizes { load: duration, branch, large }).await?;
+    }
+    if wants(Rows::Reverse) {
+        commits::run(&mut table).await?;
+        reverse::run(&mut table, &tidegate, &reverse::Sizes { load: duration, watched }).await?;
     }
     table.print();
     Ok(())

@@ -65,17 +65,21 @@ impl Server {
     }
 
     fn memory(&self, field: &str) -> anyhow::Result<f64> {
-        let pid = self.child.id().context("the server has ended")?;
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let line = status.lines().find(|line| line.starts_with(field)).context("no such field")?;
-        let kib: f64 = line.split_whitespace().nth(1).context("no number")?.parse()?;
-        Ok(kib / 1024.0)
+        memory_mib(self.child.id().context("the server has ended")?, field)
     }
 
     pub async fn stop(mut self) -> anyhow::Result<()> {
         self.child.kill().await?;
         Ok(())
     }
+}
+
+/// A field of `/proc/<pid>/status`.
+pub fn memory_mib(pid: u32, field: &str) -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find(|line| line.starts_with(field)).context("no such field")?;
+    let kib: f64 = line.split_whitespace().nth(1).context("no number")?.parse()?;
+    Ok(kib / 1024.0)
 }
 
 async fn is_ready(address: &str) -> bool {
