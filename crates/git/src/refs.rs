@@ -56,11 +56,26 @@ impl Repository {
 
     /// Whether the remote has no branch at all.
     pub async fn is_remote_empty(&self, remote: &Remote) -> Result<bool, RemoteError> {
-        let ended = remote.call(&self.program, &self.dir, "ls-remote", &["--heads", "--", remote.url.as_str()]).await?;
+        Ok(self.heads(remote, &[]).await?.trim().is_empty())
+    }
+
+    /// The names of the remote's branches that match one of `patterns`, as
+    /// `git ls-remote` means them: `refs/heads/v*`. Of very many the last.
+    pub async fn remote_branches(&self, remote: &Remote, patterns: &[String]) -> Result<Vec<String>, RemoteError> {
+        let heads = self.heads(remote, patterns).await?;
+        let names = heads.lines().filter_map(|line| line.split_once("\trefs/heads/"));
+        Ok(names.map(|(_, name)| name.to_owned()).collect())
+    }
+
+    async fn heads(&self, remote: &Remote, patterns: &[String]) -> Result<String, RemoteError> {
+        const COMMAND: &str = "ls-remote";
+        let mut args = vec!["--heads", "--", remote.url.as_str()];
+        args.extend(patterns.iter().map(String::as_str));
+        let ended = remote.call(&self.program, &self.dir, COMMAND, &args).await?;
         if ended.status.success() {
-            return Ok(ended.stdout.trim().is_empty());
+            return Ok(ended.stdout);
         }
-        let asked = Asked { command: "ls-remote", branch: "", stall_seconds: 0, file_bytes_max: 0 };
+        let asked = Asked { command: COMMAND, branch: "", stall_seconds: 0, file_bytes_max: 0 };
         Err(classify(&asked, &ended.stderr))
     }
 }

@@ -49,9 +49,72 @@ pub struct Version {
     pub field_manager: Option<Arc<str>>,
 }
 
+/// People whose names one joint change keeps; more of them are `unknown`.
+/// 100 bytes each, and only where contents could not be kept.
+const AUTHORS_MAX: usize = 16;
+
 /// Who made a change. Nobody else's name stands in for one that is lost.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Author {
-    User { name: Arc<str>, email: Arc<str> },
+    User {
+        name: Arc<str>,
+        email: Arc<str>,
+    },
     Unknown,
+    /// At least two of the others, in the order of their changes: what was
+    /// between them is lost, so the change is no one's alone.
+    Several(Arc<[Author]>),
+}
+
+impl Author {
+    /// Whose a change is that holds both changes, without the state between.
+    #[must_use]
+    pub fn and(&self, later: &Self) -> Self {
+        let mut all = self.each().to_vec();
+        for author in later.each() {
+            if all.contains(author) {
+                continue;
+            }
+            let has_room = all.len() < AUTHORS_MAX;
+            let author = if has_room { author } else { &Self::Unknown };
+            if has_room || !all.contains(author) {
+                all.push(author.clone());
+            }
+        }
+        if let [one] = all.as_slice() { one.clone() } else { Self::Several(all.into()) }
+    }
+
+    /// Everybody who had a part in it.
+    pub fn each(&self) -> &[Self] {
+        match self {
+            Self::Several(all) => all,
+            one => std::slice::from_ref(one),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(name: &str) -> Author {
+        Author::User { name: name.into(), email: "".into() }
+    }
+
+    #[test]
+    fn a_joint_change_names_everybody_once() {
+        let (ann, bob) = (user("ann"), user("bob"));
+        assert_eq!(ann.and(&ann), ann);
+        assert_eq!(Author::Unknown.and(&Author::Unknown), Author::Unknown);
+        let both = ann.and(&bob).and(&ann);
+        assert_eq!(both.each(), [ann.clone(), bob.clone()]);
+        assert_eq!(both.and(&Author::Unknown).each(), [ann, bob, Author::Unknown]);
+    }
+
+    #[test]
+    fn more_than_fit_are_unknown() {
+        let crowd = (0..100).map(|at| user(&format!("p{at}"))).reduce(|all, next| all.and(&next)).unwrap();
+        assert_eq!(crowd.each().len(), AUTHORS_MAX + 1);
+        assert_eq!(crowd.each().last(), Some(&Author::Unknown));
+    }
 }

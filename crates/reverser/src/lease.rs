@@ -1,10 +1,13 @@
 //! Which of several replicas works: a Lease of coordination.k8s.io.
 //!
-//! Invariant: whoever cannot renew stops [`STOP_BEFORE`] the time at which
-//! another may start. Times of others are never compared with ours: only how
-//! long a record has not changed, by our own clock.
+//! Invariants: whoever cannot renew stops [`STOP_BEFORE`] the time at which
+//! another may start, counted from before its last good renewal was sent.
+//! Times of others are never compared with ours: only how long a record has
+//! not changed, by our own clock. An operator that somebody runs by hand goes
+//! first: replicas hand the work over and wait.
 
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Value, json};
@@ -19,6 +22,18 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// What is left to end what we do: a push is killed in milliseconds.
 pub const STOP_BEFORE: Duration = Duration::from_secs(LEASE_TIME.as_secs() - RENEW_DEADLINE.as_secs());
 const RETRY: Duration = Duration::from_secs(2);
+/// Who asks the holder to hand over, and when it last did.
+const WANTED_BY: &str = "reverser.tidegate.dev/wanted-by";
+const WANTED_AT: &str = "reverser.tidegate.dev/wanted-at";
+
+/// Who goes first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rank {
+    /// One of a Deployment's.
+    Replica,
+    /// Somebody runs it outside of the cluster, and wants it to work.
+    ByHand,
+}
 
 pub struct Lease {
     api: Api,
@@ -26,38 +41,140 @@ pub struct Lease {
     name: String,
     /// Who we are.
     holder: String,
+    rank: Rank,
 }
 
-/// What a record says, and since when it has said so to us.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Why a lease is not ours any more, or not for long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    Lost,
+    /// Somebody runs an operator by hand: it is to have the work.
+    Wanted,
+}
+
+/// A time during which nobody else works. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Term(Arc<Mutex<Option<Stamp>>>);
+
+/// By two clocks: the first stands still while a machine sleeps, the second
+/// jumps when somebody sets it.
+#[derive(Clone, Copy, Debug)]
+struct Stamp(Instant, SystemTime);
+
+impl Stamp {
+    fn now() -> Self {
+        Self(Instant::now(), SystemTime::now())
+    }
+
+    fn age(self) -> Duration {
+        self.0.elapsed().max(self.1.elapsed().unwrap_or_default())
+    }
+}
+
+impl Term {
+    /// Of the only replica.
+    pub fn endless() -> Self {
+        Self(Arc::new(Mutex::new(None)))
+    }
+
+    fn since(sent: Stamp) -> Self {
+        Self(Arc::new(Mutex::new(Some(sent))))
+    }
+
+    fn renew(&self, sent: Stamp) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(sent);
+    }
+
+    /// How much of it is left.
+    fn left(&self) -> Duration {
+        let renewed = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        renewed.map_or(Duration::MAX, |renewed| RENEW_DEADLINE.saturating_sub(renewed.age()))
+    }
+
+    /// Whether we may push. A machine that slept finds out here, before
+    /// anything that it remembers goes anywhere.
+    pub fn is_on(&self) -> bool {
+        !self.left().is_zero()
+    }
+}
+
+/// What a Lease says.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+struct Record {
+    holder: String,
+    renewed: String,
+    wanted_by: String,
+    wanted_at: String,
+}
+
+/// What it says, and since when it has said so to us.
+#[derive(Clone, Debug)]
 struct Observed {
-    record: (String, String),
-    since: Instant,
+    record: Record,
+    held_since: Instant,
+    wanted_since: Instant,
+}
+
+impl Observed {
+    fn new(record: Record, now: Instant) -> Self {
+        Self { record, held_since: now, wanted_since: now }
+    }
+
+    fn update(&mut self, record: Record, now: Instant) {
+        if (&self.record.holder, &self.record.renewed) != (&record.holder, &record.renewed) {
+            self.held_since = now;
+        }
+        if (&self.record.wanted_by, &self.record.wanted_at) != (&record.wanted_by, &record.wanted_at) {
+            self.wanted_since = now;
+        }
+        self.record = record;
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Decision {
     Take,
+    /// Ask the holder to hand over.
+    Want,
     Wait,
 }
 
-fn decide(observed: &Observed, own: &str, now: Instant) -> Decision {
-    let holder = observed.record.0.as_str();
-    let is_free = holder.is_empty() || holder == own;
-    if is_free || now.saturating_duration_since(observed.since) >= LEASE_TIME { Decision::Take } else { Decision::Wait }
+fn decide(observed: &Observed, own: &str, rank: Rank, now: Instant) -> Decision {
+    let is_over = |since: Instant| now.saturating_duration_since(since) >= LEASE_TIME;
+    let Record { holder, wanted_by, .. } = &observed.record;
+    let is_free = holder.is_empty() || holder == own || is_over(observed.held_since);
+    let is_wanted = is_by_another(wanted_by, own) && !is_over(observed.wanted_since);
+    match (is_free, rank) {
+        (true, Rank::ByHand) => Decision::Take,
+        (true, Rank::Replica) if !is_wanted => Decision::Take,
+        (false, Rank::ByHand) => Decision::Want,
+        (_, Rank::Replica) => Decision::Wait,
+    }
+}
+
+fn is_by_another(name: &str, own: &str) -> bool {
+    !name.is_empty() && name != own
+}
+
+enum Renewed {
+    Yes,
+    /// Yes, and somebody asks for it.
+    Wanted,
+    No,
 }
 
 impl Lease {
-    pub fn new(api: Api, namespace: &str, name: &str, holder: &str) -> Self {
-        Self { api, namespace: namespace.into(), name: name.into(), holder: holder.into() }
+    pub fn new(api: Api, namespace: &str, name: &str, holder: &str, rank: Rank) -> Self {
+        Self { api, namespace: namespace.into(), name: name.into(), holder: holder.into(), rank }
     }
 
     /// Waits until the lease is ours.
-    pub async fn acquire(&self) {
+    pub async fn acquire(&self) -> Term {
         let mut observed: Option<Observed> = None;
         loop {
+            let sent = Stamp::now();
             match self.try_acquire(&mut observed).await {
-                Ok(true) => return,
+                Ok(true) => return Term::since(sent),
                 Ok(false) => {}
                 Err(error) => tracing::warn!(error = error.told(), "the lease cannot be read or written"),
             }
@@ -65,26 +182,44 @@ impl Lease {
         }
     }
 
-    /// Renews until that fails for too long, or another one holds it.
-    pub async fn hold(&self) {
-        let mut renewed = Instant::now();
-        while renewed.elapsed() < RENEW_DEADLINE {
-            sleep(RETRY).await;
-            match timeout(RETRY, self.renew()).await {
-                Ok(Ok(true)) => renewed = Instant::now(),
-                Ok(Ok(false)) => return tracing::error!("another replica holds the lease"),
+    /// Renews until that fails for too long, or another one holds it or asks
+    /// for it.
+    pub async fn keep(&self, term: &Term) -> Ended {
+        loop {
+            sleep(RETRY.min(term.left())).await;
+            let (sent, left) = (Stamp::now(), term.left());
+            if left.is_zero() {
+                tracing::error!("the lease is lost");
+                return Ended::Lost;
+            }
+            match timeout(left.min(RETRY), self.renew()).await {
+                Ok(Ok(Renewed::Yes)) => term.renew(sent),
+                Ok(Ok(Renewed::Wanted)) => {
+                    term.renew(sent);
+                    return Ended::Wanted;
+                }
+                Ok(Ok(Renewed::No)) => {
+                    tracing::error!("another replica holds the lease");
+                    return Ended::Lost;
+                }
                 Ok(Err(error)) => tracing::warn!(error = error.told(), "the lease was not renewed"),
                 Err(_) => tracing::warn!("the lease was not renewed in time"),
             }
         }
-        tracing::error!("the lease is lost");
     }
 
-    /// Lets another start at once.
+    /// Lets another start at once; also withdraws what we asked for.
     pub async fn release(&self) {
         let released = async {
             let lease = self.api.get(&self.path()).await?;
-            if lease["spec"]["holderIdentity"] == self.holder.as_str() { self.put(lease, "").await } else { Ok(()) }
+            let record = record(&lease);
+            if record.holder == self.holder {
+                self.put(self.held(lease, "")).await
+            } else if record.wanted_by == self.holder {
+                self.put(wanted(lease, None)).await
+            } else {
+                Ok(())
+            }
         };
         if let Ok(Err(error)) = timeout(RETRY, released).await {
             tracing::debug!(error = error.told(), "the lease was not released; it expires");
@@ -97,41 +232,65 @@ impl Lease {
             Err(error) if error.is_not_found() => return taken(self.create().await),
             Err(error) => return Err(error),
         };
-        let text = |field: &str| lease["spec"][field].as_str().unwrap_or_default().to_owned();
-        let record = (text("holderIdentity"), text("renewTime"));
-        let now = Instant::now();
-        let seen = observed.get_or_insert_with(|| Observed { record: record.clone(), since: now });
-        if seen.record != record {
-            *seen = Observed { record, since: now };
-        }
-        match decide(seen, &self.holder, now) {
-            Decision::Take => taken(self.put(lease, &self.holder).await),
+        let (record, now) = (record(&lease), Instant::now());
+        let seen = observed.get_or_insert_with(|| Observed::new(record.clone(), now));
+        seen.update(record, now);
+        match decide(seen, &self.holder, self.rank, now) {
+            // What anybody asked for is granted, or too old.
+            Decision::Take => taken(self.put(wanted(self.held(lease, &self.holder), None)).await),
+            Decision::Want => {
+                if seen.record.wanted_by != self.holder {
+                    tracing::info!(holder = seen.record.holder, "asking the one that works to hand over");
+                }
+                taken(self.put(wanted(lease, Some(&self.holder))).await).map(|_| false)
+            }
             Decision::Wait => Ok(false),
         }
     }
 
-    async fn renew(&self) -> Result<bool, ApiError> {
-        let lease = self.api.get(&self.path()).await?;
-        if lease["spec"]["holderIdentity"] != self.holder.as_str() {
-            return Ok(false);
+    async fn renew(&self) -> Result<Renewed, ApiError> {
+        loop {
+            let lease = self.api.get(&self.path()).await?;
+            let Record { holder, wanted_by, .. } = record(&lease);
+            if holder != self.holder {
+                return Ok(Renewed::No);
+            }
+            // With the version that was read: a rival's write in between wins.
+            match self.put(self.held(lease, &self.holder)).await {
+                // Somebody asked for it just now: look again.
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(error),
+                Ok(()) if self.rank == Rank::Replica && is_by_another(&wanted_by, &self.holder) => {
+                    return Ok(Renewed::Wanted);
+                }
+                Ok(()) => return Ok(Renewed::Yes),
+            }
         }
-        // With the version that was read: a rival's write in between wins.
-        self.put(lease, &self.holder).await.map(|()| true)
     }
 
+    /// In a namespace that may not be there: whoever runs this by hand has
+    /// perhaps installed the four kinds alone.
     async fn create(&self) -> Result<(), ApiError> {
         let metadata = json!({"name": self.name, "namespace": self.namespace});
         let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata});
-        let lease = self.held(lease, &self.holder);
-        self.api.create(&collection(&of(), Some(&self.namespace)), &lease).await.map(drop)
+        let (path, lease) = (collection(&of(), Some(&self.namespace)), self.held(lease, &self.holder));
+        match self.api.create(&path, &lease).await {
+            Err(error) if error.is_not_found() => {
+                let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}});
+                tracing::info!(namespace = self.namespace, "making the namespace of the lease");
+                self.api.create("/api/v1/namespaces", &namespace).await?;
+                self.api.create(&path, &lease).await.map(drop)
+            }
+            created => created.map(drop),
+        }
     }
 
-    async fn put(&self, lease: Value, holder: &str) -> Result<(), ApiError> {
-        self.api.replace(&self.path(), &self.held(lease, holder)).await.map(drop)
+    async fn put(&self, lease: Value) -> Result<(), ApiError> {
+        self.api.replace(&self.path(), &lease).await.map(drop)
     }
 
     fn held(&self, mut lease: Value, holder: &str) -> Value {
-        let now = Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true);
+        let now = now();
         let is_new = lease["spec"]["holderIdentity"] != holder;
         let transitions = lease["spec"]["leaseTransitions"].as_i64().unwrap_or(0) + i64::from(is_new);
         if is_new || lease["spec"]["acquireTime"].is_null() {
@@ -153,6 +312,36 @@ fn of() -> TypeId {
     TypeId::new("coordination.k8s.io", "v1", "leases")
 }
 
+fn record(lease: &Value) -> Record {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (spec, annotations) = (&lease["spec"], &lease["metadata"]["annotations"]);
+    Record {
+        holder: text(&spec["holderIdentity"]),
+        renewed: text(&spec["renewTime"]),
+        wanted_by: text(&annotations[WANTED_BY]),
+        wanted_at: text(&annotations[WANTED_AT]),
+    }
+}
+
+/// The same, asked for by somebody or by nobody.
+fn wanted(mut lease: Value, by: Option<&str>) -> Value {
+    if !lease["metadata"]["annotations"].is_object() {
+        lease["metadata"]["annotations"] = json!({});
+    }
+    if let Value::Object(annotations) = &mut lease["metadata"]["annotations"] {
+        annotations.retain(|name, _| name != WANTED_BY && name != WANTED_AT);
+        if let Some(by) = by {
+            annotations.insert(WANTED_BY.into(), by.into());
+            annotations.insert(WANTED_AT.into(), now().into());
+        }
+    }
+    lease
+}
+
+fn now() -> String {
+    Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
 /// Somebody else was faster: that is an answer, not a failure.
 fn taken(written: Result<(), ApiError>) -> Result<bool, ApiError> {
     match written {
@@ -166,13 +355,67 @@ fn taken(written: Result<(), ApiError>) -> Result<bool, ApiError> {
 mod tests {
     use super::*;
 
+    fn record(holder: &str, wanted_by: &str) -> Record {
+        let text = |text: &str| text.to_owned();
+        Record { holder: text(holder), renewed: text("2099"), wanted_by: text(wanted_by), wanted_at: text("2099") }
+    }
+
     #[test]
-    fn a_record_that_stands_still_expires_by_our_clock() {
-        let now = Instant::now();
-        let observed = |holder: &str| Observed { record: (holder.into(), "2099-01-01T00:00:00Z".into()), since: now };
-        assert_eq!(decide(&observed("other"), "me", now), Decision::Wait);
-        assert_eq!(decide(&observed("other"), "me", now + LEASE_TIME), Decision::Take);
-        assert_eq!(decide(&observed(""), "me", now), Decision::Take);
-        assert_eq!(decide(&observed("me"), "me", now), Decision::Take);
+    fn who_takes_who_waits_and_who_asks() {
+        use Decision::{Take, Wait, Want};
+        use Rank::{ByHand, Replica};
+        let start = Instant::now();
+        let later = start + LEASE_TIME;
+        for (holder, wanted_by, rank, at, expected) in [
+            ("other", "", Replica, start, Wait),
+            // A record that stands still expires by our clock.
+            ("other", "", Replica, later, Take),
+            ("", "", Replica, start, Take),
+            ("me", "", Replica, start, Take),
+            ("other", "", ByHand, start, Want),
+            ("other", "me", ByHand, start, Want),
+            ("other", "", ByHand, later, Take),
+            ("", "me", ByHand, start, Take),
+            // Somebody is about to take it; or was, and is no more.
+            ("", "laptop", Replica, start, Wait),
+            ("", "laptop", Replica, later, Take),
+            ("me", "laptop", Replica, start, Wait),
+        ] {
+            let observed = Observed::new(record(holder, wanted_by), start);
+            let case = format!("{holder:?} {wanted_by:?} {rank:?} {:?}", at - start);
+            assert_eq!(decide(&observed, "me", rank, at), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn each_half_of_a_record_has_its_own_age() {
+        let start = Instant::now();
+        let later = start + LEASE_TIME;
+        let mut observed = Observed::new(record("other", "laptop"), start);
+        observed.update(Record { renewed: "3000".into(), ..record("other", "laptop") }, later);
+        assert_eq!((observed.held_since, observed.wanted_since), (later, start));
+        observed.update(Record { wanted_at: "3000".into(), ..observed.record.clone() }, later);
+        assert_eq!(observed.wanted_since, later);
+    }
+
+    #[test]
+    fn asking_and_withdrawing_leave_the_rest_alone() {
+        let lease = json!({"metadata": {"annotations": {"a": "b"}}, "spec": {"holderIdentity": "x"}});
+        let asked = wanted(lease.clone(), Some("me"));
+        assert_eq!(super::record(&asked).wanted_by, "me");
+        assert_eq!(wanted(asked, None), lease);
+        assert_eq!(super::record(&wanted(json!({"metadata": {}}), Some("me"))).wanted_by, "me");
+    }
+
+    #[test]
+    fn a_term_ends_by_either_clock() {
+        let term = Term::since(Stamp::now());
+        assert!(term.is_on() && Term::endless().is_on());
+        // As after a machine's sleep: the first clock stood still.
+        term.renew(Stamp(Instant::now(), SystemTime::now() - RENEW_DEADLINE));
+        assert!(!term.is_on());
+        // A clock that was set back says nothing.
+        term.renew(Stamp(Instant::now(), SystemTime::now() + RENEW_DEADLINE));
+        assert!(term.is_on());
     }
 }

@@ -1,7 +1,8 @@
 //! One replica: waits for the lease, works while it holds it.
 //!
 //! Invariant: only the holder of the lease watches, records admissions and
-//! pushes; it stops pushing before another can start.
+//! pushes; it stops pushing before another can start, and starts no push after
+//! its term is over.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,12 +21,12 @@ use rustix::fs::{FlockOperation, flock};
 use tidegate_git::Remote;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::branch::GitMetrics;
 use crate::cluster::{Api, ApiError};
 use crate::engine::{self, Ending, Parts, Shared};
-use crate::lease::Lease;
+use crate::lease::{Ended, Lease, Rank, Term};
 use crate::webhook::{
     CertificateError, CertificateFiles, Certificates, Registration, Target, WebhookState, keep_registered, serve,
 };
@@ -59,6 +60,7 @@ pub struct LeaseOptions {
     pub namespace: String,
     pub name: String,
     pub holder: String,
+    pub rank: Rank,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -100,79 +102,115 @@ pub async fn run(api: Api, options: OperatorOptions, stop: impl Future<Output = 
         Some(webhook) => Some(start_webhook(&mut servers, &api, webhook, shared.clone(), is_leading.clone()).await?),
         None => None,
     };
-    let parts = Parts { api: api.clone(), options: options.engine.clone(), shared, git_metrics };
+    let mut parts =
+        Parts { api: api.clone(), options: options.engine.clone(), shared, git_metrics, term: Term::endless() };
+    let lease = options.lease.as_ref().map(|of| Lease::new(api, &of.namespace, &of.name, &of.holder, of.rank));
     let mut stop = pin!(stop);
     loop {
-        let lease = options.lease.as_ref().map(|of| Lease::new(api.clone(), &of.namespace, &of.name, &of.holder));
         tokio::select! {
-            () = acquire(lease.as_ref()) => {}
-            () = &mut stop => return Ok(()),
+            term = acquire(lease.as_ref()) => parts.term = term,
+            () = &mut stop => {
+                release(lease.as_ref()).await;
+                return Ok(());
+            }
         }
         tracing::info!("this replica works");
-        let ending =
-            lead(&parts, registration.clone(), lease.as_ref(), &is_leading, options.is_ingesting, &mut stop).await;
-        if ending == Ending::Drain {
-            return Ok(());
+        let replica = Replica { parts: &parts, lease: lease.as_ref(), is_leading: &is_leading };
+        match replica.lead(registration.clone(), options.is_ingesting, &mut stop).await {
+            Over::Stopped => return Ok(()),
+            Over::Lost => {}
+            Over::Wanted => tracing::info!("handed over to an operator that somebody runs by hand"),
         }
     }
 }
 
-async fn acquire(lease: Option<&Lease>) {
-    if let Some(lease) = lease {
-        lease.acquire().await;
-    }
-}
-
-async fn hold(lease: Option<&Lease>) {
+async fn acquire(lease: Option<&Lease>) -> Term {
     match lease {
-        Some(lease) => lease.hold().await,
-        None => std::future::pending().await,
+        Some(lease) => lease.acquire().await,
+        None => Term::endless(),
     }
 }
 
-/// Until the lease is lost or the operator is to stop.
-async fn lead(
-    parts: &Parts,
-    registration: Option<Registration>,
-    lease: Option<&Lease>,
-    is_leading: &AtomicBool,
-    is_ingesting: bool,
-    stop: &mut (impl Future<Output = ()> + Unpin),
-) -> Ending {
-    is_leading.store(true, Ordering::Release);
-    parts.shared.metrics.is_leader.set(1);
-    let mut tasks = JoinSet::new();
-    if let Some(registration) = registration {
-        tasks.spawn(keep_registered(registration));
-    }
-    let (end, ending) = oneshot::channel();
-    let mut engine = is_ingesting.then(|| tokio::spawn(engine::run(parts.clone(), ending)));
-    let ending = {
-        let mut held = pin!(hold(lease));
-        tokio::select! {
-            () = &mut held => Ending::AtOnce,
-            () = &mut *stop => Ending::Drain,
-        }
-    };
-    is_leading.store(false, Ordering::Release);
-    parts.shared.metrics.is_leader.set(0);
-    let _ = end.send(ending);
-    if let Some(engine) = &mut engine {
-        let ended = async {
-            // Draining takes longer than a renewal: the lease is held meanwhile.
-            tokio::select! {
-                ended = &mut *engine => ended,
-                () = hold(lease), if ending == Ending::Drain => { engine.abort(); engine.await }
-            }
-        };
-        if let Err(error) = ended.await.map_err(|error| error.to_string()) {
-            tracing::error!(error, "the engine ended badly");
-        }
-    }
-    if let (Ending::Drain, Some(lease)) = (ending, lease) {
+async fn release(lease: Option<&Lease>) {
+    if let Some(lease) = lease {
         lease.release().await;
     }
-    ending
+}
+
+/// Why this replica works no longer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Over {
+    Stopped,
+    Lost,
+    Wanted,
+}
+
+struct Replica<'r> {
+    parts: &'r Parts,
+    lease: Option<&'r Lease>,
+    is_leading: &'r AtomicBool,
+}
+
+impl Replica<'_> {
+    /// Until the lease is lost or asked for, or the operator is to stop.
+    async fn lead(
+        &self,
+        registration: Option<Registration>,
+        is_ingesting: bool,
+        stop: &mut (impl Future<Output = ()> + Unpin),
+    ) -> Over {
+        self.tell_leading(true);
+        let mut tasks = JoinSet::new();
+        if let Some(registration) = registration {
+            tasks.spawn(keep_registered(registration));
+        }
+        let (end, ending) = oneshot::channel();
+        let engine = is_ingesting.then(|| tokio::spawn(engine::run(self.parts.clone(), ending)));
+        let over = tokio::select! {
+            ended = self.keep() => if ended == Ended::Wanted { Over::Wanted } else { Over::Lost },
+            () = &mut *stop => Over::Stopped,
+        };
+        self.tell_leading(false);
+        let ending = if over == Over::Lost { Ending::AtOnce } else { Ending::Drain };
+        let _ = end.send(ending);
+        if let Some(engine) = engine {
+            self.wait_for(engine, ending).await;
+        }
+        if ending == Ending::Drain {
+            release(self.lease).await;
+        }
+        over
+    }
+
+    async fn keep(&self) -> Ended {
+        match self.lease {
+            Some(lease) => lease.keep(&self.parts.term).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn keep_until_lost(&self) {
+        while self.keep().await != Ended::Lost {}
+    }
+
+    /// Draining takes longer than a renewal: the lease is held meanwhile.
+    async fn wait_for(&self, mut engine: JoinHandle<()>, ending: Ending) {
+        let ended = tokio::select! {
+            ended = &mut engine => ended,
+            () = self.keep_until_lost(), if ending == Ending::Drain => {
+                engine.abort();
+                engine.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::error!(%error, "the engine ended badly");
+        }
+    }
+
+    fn tell_leading(&self, is_leading: bool) {
+        self.is_leading.store(is_leading, Ordering::Release);
+        self.parts.shared.metrics.is_leader.set(is_leading.into());
+    }
 }
 
 /// Ours for as long as what it returns is held.

@@ -8,15 +8,18 @@ use clap::{ArgAction, Args, Subcommand};
 
 use crate::units::parse_duration;
 
+/// Where a pod has its volume.
+pub const WORK_DIR: &str = "/var/cache/gitops-reverser";
+
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-The four kinds must be defined first: tidegate reverse install --print --crds-only | kubectl apply -f -
+The four kinds must be defined first: tidegate reverse install --print | kubectl apply -f -
 
 Examples:
   tidegate reverse                                      in a pod, with its service account
-  tidegate reverse --kubeconfig ~/.kube/config --work-dir ./reverse --webhook-url https://127.0.0.1:9443
+  tidegate reverse --kubeconfig ~/.kube/config --webhook-url https://127.0.0.1:9443
   tidegate reverse install --print | kubectl apply -f -"
 )]
 pub struct ReverseArgs {
@@ -87,15 +90,16 @@ pub struct ReverseRunArgs {
     /// Silence after which a batch is written
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration, help_heading = "Git")]
     pub git_batch_silence: Duration,
-    /// Branches in use at once
+    /// Branches that are written and pushed at once; others wait for their turn
     #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Git")]
     pub workers_max_global: u32,
-    /// Branches in use at once of one repository
+    /// The same, of one repository
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Git")]
     pub workers_max_per_repo: u32,
-    /// Directory of the bare clones; may be empty at every start
-    #[arg(long, value_name = "DIR", default_value = "/var/cache/gitops-reverser", help_heading = "Git")]
-    pub work_dir: PathBuf,
+    /// Directory of the bare clones; may be empty at every start [default: /var/cache/gitops-reverser, or
+    /// tidegate/reverse in the user's cache where that cannot be written]
+    #[arg(long, value_name = "DIR", help_heading = "Git")]
+    pub work_dir: Option<PathBuf>,
     /// Allow http:// to hosts other than this one
     #[arg(long, help_heading = "Git")]
     pub allow_plain_http: bool,
@@ -139,11 +143,11 @@ pub struct ReverseRunArgs {
     #[arg(long, value_name = "CLUSTER", default_value = "cluster.local", help_heading = "Authors")]
     pub cluster_name: String,
 
-    /// Only the replica that holds a Lease works
+    /// Only the replica that holds a Lease works; one outside of the cluster goes first
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, default_value_t = true, default_missing_value = "true", value_name = "BOOL", help_heading = "Running")]
     pub leader_elect: bool,
-    /// Namespace of the Lease; also what commits call the operator's namespace
-    #[arg(long, value_name = "NAMESPACE", default_value = "default", help_heading = "Running")]
+    /// Namespace of the Lease, made if it is missing; also what commits call the operator's namespace
+    #[arg(long, value_name = "NAMESPACE", default_value = "tidegate-system", help_heading = "Running")]
     pub lease_namespace: String,
     /// Name of the Lease; also what commits call the operator
     #[arg(long, value_name = "NAME", default_value = "tidegate-reverser", help_heading = "Running")]

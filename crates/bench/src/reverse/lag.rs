@@ -78,7 +78,8 @@ async fn wait_pushed(branch: &RemoteBranch, seeded: &Push, sent: &Sent) -> anyho
         for push in branch.pushes().into_iter().skip(read) {
             for changed in branch.changed(&last, &push.commit)? {
                 for number in changed.lines.iter().filter_map(|line| number(line)) {
-                    let at = sent.get(number - 1).with_context(|| format!("{}: {number} is no change", changed.path))?;
+                    let at =
+                        sent.get(number - 1).with_context(|| format!("{}: {number} is no change", changed.path))?;
                     lags.insert(number, push.at.duration_since(*at).as_secs_f64() * 1e3);
                 }
             }

@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use tidegate_git::{FetchError, GitError, ObjectId, Program, PushError, Pushed, Remote, RemoteError, Repository};
 
 /// What the remote had when we last saw it: keeps git from collecting it.
@@ -17,6 +18,8 @@ const SEEN: &str = "refs/tidegate/seen";
 /// too many for git to look through in any case.
 const PACKS_IDLE_MAX: usize = 64;
 const PACKS_MAX: usize = 512;
+
+pub(super) const LOCK_ENDING: &str = ".lock";
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CloneError {
@@ -54,8 +57,7 @@ impl BareClone {
     pub async fn open(program: Program, dir: &Path, branch: &str) -> Result<Self, CloneError> {
         let failed = |source| CloneError::Io { dir: dir.to_owned(), source };
         fs::create_dir_all(dir).map_err(failed)?;
-        let lock = File::create(dir.with_extension("lock")).map_err(failed)?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| CloneError::InUse(dir.to_owned()))?;
+        let lock = lock(dir).map_err(failed)?.ok_or_else(|| CloneError::InUse(dir.to_owned()))?;
         remove_unfinished(dir).map_err(failed)?;
         let repository = Repository::new(program, dir.to_owned());
         let clone = Self { repository, branch: branch.to_owned(), _lock: lock, packs: packs(dir) };
@@ -67,6 +69,7 @@ impl BareClone {
     pub async fn remake(&mut self) -> Result<(), CloneError> {
         let dir = self.repository.dir();
         let failed = |source| CloneError::Io { dir: dir.to_owned(), source };
+        self.packs = 0;
         fs::remove_dir_all(dir).map_err(failed)?;
         fs::create_dir_all(dir).map_err(failed)?;
         self.repository.init("main").await?;
@@ -114,6 +117,24 @@ impl BareClone {
     }
 }
 
+/// Held until it is dropped; `None` if another process holds it. Beside the
+/// clone, because the clone may be made again.
+pub(super) fn lock(dir: &Path) -> io::Result<Option<File>> {
+    let file = File::create(lock_path(dir))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The whole name with an ending: a clone's name has dots of its own.
+fn lock_path(dir: &Path) -> PathBuf {
+    let mut name = dir.as_os_str().to_owned();
+    name.push(LOCK_ENDING);
+    name.into()
+}
+
 fn packs(dir: &Path) -> usize {
     let files = fs::read_dir(dir.join("objects/pack")).into_iter().flatten().flatten();
     files.filter(|file| file.path().extension().is_some_and(|extension| extension == "pack")).count()
@@ -133,4 +154,20 @@ fn remove_unfinished(dir: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_branches_of_one_repository_have_two_locks() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) = (folder.path().join("shop.mirror.01"), folder.path().join("shop.mirror.02"));
+        let held = lock(&a).unwrap();
+        assert!(held.is_some() && lock(&b).unwrap().is_some());
+        assert!(lock(&a).unwrap().is_none(), "held");
+        drop(held);
+        assert!(lock(&a).unwrap().is_some());
+    }
 }

@@ -27,11 +27,11 @@ fn reason(error: &WorkError) -> FailureReason {
         WorkError::Clone(CloneError::Push(PushError::Rejected { .. })) => FailureReason::PushRejected,
         WorkError::Plan(PlanError::Read(_)) => FailureReason::ReadFailed,
         WorkError::Plan(PlanError::Draft(DraftError::Sign(_))) => FailureReason::SigningFailed,
-        WorkError::Clone(_) | WorkError::Plan(_) | WorkError::Lost => FailureReason::Internal,
+        WorkError::Clone(_) | WorkError::Plan(_) | WorkError::TermOver | WorkError::Lost => FailureReason::Internal,
     }
 }
 
-fn remote(error: &RemoteError) -> FailureReason {
+pub(crate) fn remote(error: &RemoteError) -> FailureReason {
     match error {
         RemoteError::Unauthorized { .. } => FailureReason::AuthenticationFailed,
         RemoteError::NoBranch { .. } => FailureReason::BranchNotFound,

@@ -53,17 +53,15 @@ impl Operator {
     pub(super) fn person(&self, author: &Author) -> Person {
         match author {
             Author::User { name, email } => Person::new(name, email),
-            Author::Unknown => Person::new("unknown", &format!("unknown@{}", self.noreply_domain)),
+            // No name of several is put in the place of one.
+            Author::Unknown | Author::Several(_) => Person::new("unknown", &format!("unknown@{}", self.noreply_domain)),
         }
     }
 }
 
 /// At least one effect.
 pub(super) fn message(operator: &Operator, author: &Author, effects: &[Effect]) -> String {
-    let by = match author {
-        Author::User { name, .. } => format!("user/{}", one_line(name)),
-        Author::Unknown => "unknown".to_owned(),
-    };
+    let by = author.each().iter().map(said).collect::<Vec<_>>().join(", ");
     let mut text = match effects {
         [effect] => format!("{} by {by}\n", line(effect)),
         effects => {
@@ -81,7 +79,25 @@ pub(super) fn message(operator: &Operator, author: &Author, effects: &[Effect]) 
         let _ = writeln!(text, "X-ConfigButler-{trailer}: {}", one_line(value));
     }
     effects.iter().for_each(|effect| text.push_str(&trailer(effect)));
+    text.push_str(&co_authors(author));
     text
+}
+
+fn said(author: &Author) -> String {
+    match author {
+        Author::User { name, .. } => format!("user/{}", one_line(name)),
+        Author::Unknown | Author::Several(_) => "unknown".to_owned(),
+    }
+}
+
+/// Those whose change this is together, as Git hosts show them.
+fn co_authors(author: &Author) -> String {
+    let Author::Several(all) = author else { return String::new() };
+    let line = |one: &Author| match one {
+        Author::User { name, email } => format!("Co-authored-by: {} <{}>\n", one_line(name), one_line(email)),
+        Author::Unknown | Author::Several(_) => String::new(),
+    };
+    all.iter().map(line).collect()
 }
 
 fn line(effect: &Effect) -> String {
@@ -158,6 +174,27 @@ mod tests {
                 X-ConfigButler-ControllerName: tidegate
                 X-ConfigButler-InstanceID: pod X-Forged: 1
                 X-ConfigButler-Object: v1/configmaps/default/app-config uid=u-1 resourceVersion=7
+            "#]],
+        );
+    }
+
+    #[test]
+    fn several_people_have_one_change_together() {
+        let user = |name: &str| Author::User { name: name.into(), email: format!("{name}@example.com").into() };
+        check(
+            user("ann").and(&user("bob")).and(&Author::Unknown),
+            &[(Operation::Update, "a")],
+            None,
+            expect![[r#"
+                [UPDATE] v1/configmaps/default/a by user/ann, user/bob, unknown
+
+                X-ConfigButler-ClusterUID: c-1
+                X-ConfigButler-ControllerNS: ns
+                X-ConfigButler-ControllerName: tidegate
+                X-ConfigButler-InstanceID: pod X-Forged: 1
+                X-ConfigButler-Object: v1/configmaps/default/a uid=u-1 resourceVersion=7
+                Co-authored-by: ann <ann@example.com>
+                Co-authored-by: bob <bob@example.com>
             "#]],
         );
     }

@@ -64,7 +64,11 @@ impl GitMetrics {
             registry.register(name, help, counter.clone());
         }
         registry.register("repo_branch_queue_depth", "Objects that wait for a push", self.queue_depth.clone());
-        registry.register("repo_branch_active_workers", "Branches being kept in step", self.active_workers.clone());
+        registry.register(
+            "repo_branch_active_workers",
+            "Branches that are written and pushed right now",
+            self.active_workers.clone(),
+        );
         registry.register_with_unit("push", "Time of one push", Unit::Seconds, self.push_seconds.clone());
         let lag = "From the event of an object to its pushed commit";
         registry.register_with_unit("lag", lag, Unit::Seconds, self.lag_seconds.clone());

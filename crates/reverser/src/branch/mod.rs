@@ -6,6 +6,7 @@
 mod clone;
 mod destination;
 mod failure;
+mod folder;
 mod handle;
 mod limits;
 mod message;
@@ -16,10 +17,13 @@ mod reader;
 #[cfg(test)]
 mod simulation;
 mod status;
+mod turns;
 mod window;
 mod worker;
 
 pub use destination::{BaseFolder, BaseFolderError, Destination};
+pub(crate) use failure::remote as remote_failure;
+pub use folder::remove_unused;
 pub use handle::{Branch, DestinationId};
 pub use limits::Limits;
 pub use message::Operator;
@@ -27,4 +31,5 @@ pub use metrics::GitMetrics;
 pub use queue::{Scope, Ticket};
 pub use reader::{ReadError, ReadFuture, Reader};
 pub use status::{BranchStatus, DestinationStatus, Failure, FailureReason, SkipReason, Skipped};
+pub use turns::{Turn, Turns};
 pub use worker::BranchConfig;

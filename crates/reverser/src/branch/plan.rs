@@ -13,7 +13,7 @@ use tidegate_model::{Object, yaml};
 use super::destination::Destination;
 use super::handle::DestinationId;
 use super::message::{Effect, Operation, Operator, message};
-use super::queue::{Item, Pending, Scope, Wanted};
+use super::queue::{Item, Pending, Scope, Wanted, content_hash};
 use super::reader::ReadError;
 use super::status::{SkipReason, Skipped};
 use crate::change::{Author, State, Version};
@@ -110,8 +110,13 @@ impl<'p> Planner<'p> {
         match wanted {
             Wanted::State(state) => self.put(target, state),
             Wanted::Gone(version) => self.remove(target, version),
-            Wanted::Reread(version) => match (self.context.read)(target.key)? {
-                Some(state) => self.put(target, &state),
+            Wanted::Reread { version, hash } => match (self.context.read)(target.key)? {
+                Some(state) if content_hash(&state.yaml) == *hash => self.put(target, &state),
+                // Somebody changed it since, and whose event is not here yet.
+                Some(state) => {
+                    let author = &target.author.and(&Author::Unknown);
+                    self.put(&Target { author, path: target.path.clone(), ..*target }, &state)
+                }
                 None => self.remove(target, version),
             },
         }

@@ -2,7 +2,8 @@
 //!
 //! Nothing leaves the queue before it is in the remote: a batch is a copy, and
 //! [`Queue::acknowledge`] removes what its push carried. Contents beyond the
-//! byte limit are dropped at once and only their keys kept.
+//! byte limit are dropped at once and only their keys kept, with everybody who
+//! had a part in them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,6 +13,10 @@ use tokio::time::Instant;
 
 use super::handle::DestinationId;
 use crate::change::{Author, Change, Listed, State, Version, What};
+
+/// A change without its content: the key, the version, the author and their
+/// places in the maps. Counted, so that changes without content are bounded.
+const CHANGE_BYTES: usize = 512;
 
 /// The place of a submission; later ones are greater.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
@@ -30,8 +35,12 @@ pub enum Scope {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Wanted {
     State(State),
-    /// Too much to keep: read it again.
-    Reread(Version),
+    /// Too much to keep: read it again. The hash of what it was tells whether
+    /// somebody else has changed it since.
+    Reread {
+        version: Version,
+        hash: u64,
+    },
     Gone(Version),
 }
 
@@ -68,15 +77,19 @@ impl Queue {
 
     pub fn change(&mut self, destination: DestinationId, change: Change) -> Ticket {
         let at = (destination, change.key);
-        if let Some(ticket) = self.latest.get(&at).copied().filter(|ticket| self.coalesces(*ticket, &change.author)) {
-            self.remove(ticket);
+        let mut author = change.author;
+        let earlier = self.latest.get(&at).copied().filter(|ticket| self.absorbs(*ticket, &author));
+        if let Some(Pending { item: Item::Change { wanted, author: of, .. }, .. }) =
+            earlier.and_then(|t| self.remove(t))
+        {
+            author = whose(&wanted, &of, &change.what, author);
         }
         let wanted = match change.what {
             What::Put(state) => self.keep(state),
             What::Delete(version) => Wanted::Gone(version),
         };
         let (destination, key) = at.clone();
-        let item = Item::Change { key, wanted, author: change.author, seen_at: change.seen_at };
+        let item = Item::Change { key, wanted, author, seen_at: change.seen_at };
         let ticket = self.push(Pending { destination, item });
         self.latest.insert(at, ticket);
         ticket
@@ -98,7 +111,7 @@ impl Queue {
     pub fn forget(&mut self, destination: &DestinationId) {
         let of_it = |(ticket, pending): (&Ticket, &Pending)| (&pending.destination == destination).then_some(*ticket);
         let tickets: Vec<_> = self.pending.iter().filter_map(of_it).collect();
-        tickets.into_iter().for_each(|ticket| self.remove(ticket));
+        tickets.into_iter().for_each(|ticket| drop(self.remove(ticket)));
     }
 
     /// Everything that waits, in order, and the last ticket of it. Contents
@@ -115,7 +128,7 @@ impl Queue {
     /// What was in a batch up to `ticket` is in the remote.
     pub fn acknowledge(&mut self, ticket: Ticket) {
         let done: Vec<_> = self.pending.range(..=ticket).map(|(ticket, _)| *ticket).collect();
-        done.into_iter().for_each(|ticket| self.remove(ticket));
+        done.into_iter().for_each(|ticket| drop(self.remove(ticket)));
     }
 
     /// Objects that wait.
@@ -135,19 +148,27 @@ impl Queue {
         !self.seeds.is_empty()
     }
 
-    /// One person's changes of one object are one change. When memory is
-    /// short, the last of several people's is all that can be kept.
-    fn coalesces(&self, earlier: Ticket, author: &Author) -> bool {
-        let same = |pending: &Pending| matches!(&pending.item, Item::Change { author: of, .. } if of == author);
-        self.bytes >= self.bytes_max || self.pending.get(&earlier).is_some_and(same)
+    /// One person's changes of one object are one change. What is to be read
+    /// again will show every later change, too. When memory is short, several
+    /// people's changes of one object are one.
+    fn absorbs(&self, earlier: Ticket, author: &Author) -> bool {
+        let Some(Item::Change { wanted, author: of, .. }) = self.pending.get(&earlier).map(|pending| &pending.item)
+        else {
+            return false;
+        };
+        of == author || matches!(wanted, Wanted::Reread { .. }) || self.weight() >= self.bytes_max
     }
 
     fn keep(&mut self, state: State) -> Wanted {
-        if self.bytes + state.yaml.len() > self.bytes_max {
-            return Wanted::Reread(state.version);
+        if self.weight() + state.yaml.len() > self.bytes_max {
+            return Wanted::Reread { hash: content_hash(&state.yaml), version: state.version };
         }
         self.bytes += state.yaml.len();
         Wanted::State(state)
+    }
+
+    fn weight(&self) -> usize {
+        self.bytes + (self.pending.len() - self.seeds.len()) * CHANGE_BYTES
     }
 
     fn push(&mut self, pending: Pending) -> Ticket {
@@ -158,21 +179,35 @@ impl Queue {
         ticket
     }
 
-    fn remove(&mut self, ticket: Ticket) {
-        let Some(pending) = self.pending.remove(&ticket) else { return };
+    fn remove(&mut self, ticket: Ticket) -> Option<Pending> {
+        let pending = self.pending.remove(&ticket)?;
         self.files -= pending.files();
         self.bytes -= pending.bytes();
-        let destination = pending.destination;
-        match pending.item {
+        match &pending.item {
             Item::Change { key, .. } => {
-                let at = (destination, key);
+                let at = (pending.destination.clone(), key.clone());
                 if self.latest.get(&at) == Some(&ticket) {
                     self.latest.remove(&at);
                 }
             }
-            Item::Seed { scope, .. } => drop(self.seeds.remove(&(destination, scope))),
+            Item::Seed { scope, .. } => _ = self.seeds.remove(&(pending.destination.clone(), scope.clone())),
         }
+        Some(pending)
     }
+}
+
+/// Whose the change is that `earlier` and `later` become. A deletion is the
+/// deleter's, whatever was there before; so is what somebody makes anew.
+fn whose(earlier: &Wanted, earlier_author: &Author, later: &What, later_author: Author) -> Author {
+    match (earlier, later) {
+        (_, What::Delete(_)) | (Wanted::Gone(_), _) => later_author,
+        _ => earlier_author.and(&later_author),
+    }
+}
+
+/// Tells whether an object that is read again is still what it was.
+pub(super) fn content_hash(yaml: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(yaml)
 }
 
 impl Pending {

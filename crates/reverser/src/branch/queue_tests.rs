@@ -1,6 +1,7 @@
 use super::*;
 
-const BYTES_MAX: usize = 100;
+/// Room for the contents of the tests and for ten changes without any.
+const BYTES_MAX: usize = 10 * CHANGE_BYTES;
 
 fn state(content: &str) -> State {
     let version = Version { uid: "u".into(), resource_version: content.into(), field_manager: None };
@@ -27,20 +28,24 @@ fn change(name: &str, author: &str, content: &str) -> Change {
 fn shown(queue: &Queue) -> String {
     let wanted = |wanted: &Wanted| match wanted {
         Wanted::State(state) => String::from_utf8_lossy(&state.yaml).into_owned(),
-        Wanted::Reread(_) => "?".into(),
+        Wanted::Reread { .. } => "?".into(),
         Wanted::Gone(_) => "-".into(),
     };
     let one = |pending: Pending| match pending.item {
-        Item::Change { key, wanted: of, author: Author::User { name, .. }, .. } => {
-            format!("{}@{name}={}", key.name, wanted(&of))
+        Item::Change { key, wanted: of, author, .. } => {
+            let names: Vec<_> = author.each().iter().map(author_name).collect();
+            format!("{}@{}={}", key.name, names.join("+"), wanted(&of))
         }
-        Item::Change { .. } => "unknown".into(),
         Item::Seed { objects, .. } => {
             let objects: Vec<_> = objects.iter().map(|(key, of)| format!("{}={}", key.name, wanted(of))).collect();
             format!("seed({})", objects.join(","))
         }
     };
     queue.batch().0.into_iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+fn author_name(author: &Author) -> String {
+    if let Author::User { name, .. } = author { name.to_string() } else { "unknown".into() }
 }
 
 fn dest(name: &str) -> DestinationId {
@@ -67,16 +72,46 @@ fn one_persons_changes_of_one_object_are_one() {
 
 #[test]
 fn beyond_the_limit_only_keys_are_kept() {
-    let long = "x".repeat(BYTES_MAX - 1);
+    let long = "x".repeat(BYTES_MAX - 2 * CHANGE_BYTES);
+    let more = "y".repeat(CHANGE_BYTES + 1);
     let queue =
-        check(&[("k", "ann", &long), ("l", "bob", "12"), ("m", "bob", "1")], &format!("k@ann={long} l@bob=? m@bob=1"));
-    assert_eq!((queue.files(), queue.bytes()), (3, BYTES_MAX));
-    // Full: several people's changes of one object are kept as the last.
-    let full = "x".repeat(BYTES_MAX);
-    check(
-        &[("k", "ann", &full), ("l", "ann", "1"), ("l", "bob", "2"), ("l", "ann", "3")],
-        &format!("k@ann={full} l@ann=?"),
-    );
+        check(&[("k", "ann", &long), ("l", "bob", &more), ("m", "bob", "1")], &format!("k@ann={long} l@bob=? m@bob=?"));
+    assert_eq!((queue.files(), queue.bytes()), (3, long.len()));
+}
+
+#[test]
+fn without_the_states_between_a_change_is_everybodys() {
+    let full = "x".repeat(BYTES_MAX - CHANGE_BYTES);
+    let check = |changes: &[(&str, &str, &str)], expected: &str| {
+        let all: Vec<_> = std::iter::once(("k", "ann", full.as_str())).chain(changes.iter().copied()).collect();
+        check(&all, &format!("k@ann={full} {expected}"))
+    };
+    check(&[("l", "ann", "1"), ("l", "bob", "2"), ("l", "ann", "3")], "l@ann+bob=?");
+    check(&[("l", "ann", "1"), ("l", "ann", "2")], "l@ann=?");
+    // A deletion is the deleter's, and what is made anew is its maker's.
+    check(&[("l", "ann", "1"), ("l", "bob", "")], "l@bob=-");
+    check(&[("l", "ann", "1"), ("l", "bob", ""), ("l", "eve", "3")], "l@eve=?");
+}
+
+#[test]
+fn what_is_read_again_takes_in_every_later_change() {
+    let full = "x".repeat(BYTES_MAX - CHANGE_BYTES);
+    let mut queue = check(&[("k", "ann", &full)], &format!("k@ann={full}"));
+    let (_, first) = queue.batch();
+    queue.change(dest("d"), change("l", "ann", "1"));
+    queue.acknowledge(first);
+    // There is room again: the state is kept, and both made it.
+    queue.change(dest("d"), change("l", "bob", "2"));
+    assert_eq!(shown(&queue), "l@ann+bob=2");
+}
+
+#[test]
+fn changes_without_content_are_bounded_by_the_number_of_objects() {
+    let mut queue = Queue::new(BYTES_MAX);
+    for at in 0..1_000 {
+        queue.change(dest("d"), change("k", if at % 2 == 0 { "ann" } else { "bob" }, ""));
+    }
+    assert!(queue.batch().0.len() <= BYTES_MAX / CHANGE_BYTES + 1, "{}", queue.batch().0.len());
 }
 
 #[test]
@@ -104,7 +139,7 @@ fn a_seed_stands_in_line_and_the_last_of_a_scope_counts() {
     queue.change(dest("d"), change("k", "ann", "2"));
     assert_eq!(shown(&queue), "seed(k=1) k@ann=2");
     queue.seed(dest("e"), Scope::Whole, std::iter::empty());
-    queue.seed(dest("d"), Scope::Whole, vec![listed("k", "2"), listed("l", &"x".repeat(99))].into_iter());
+    queue.seed(dest("d"), Scope::Whole, vec![listed("k", "2"), listed("l", &"x".repeat(BYTES_MAX))].into_iter());
     assert_eq!(shown(&queue), "k@ann=2 seed() seed(k=2,l=?)");
     assert_eq!(queue.files(), 3);
     queue.forget(&dest("d"));

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use prometheus_client::metrics::gauge::Gauge;
 use tidegate_git::{Draft, DraftError, Program, Pushed, Remote};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -25,8 +26,10 @@ use super::plan::{Context, PlanError, Planner, Report};
 use super::queue::{Item, Pending, Ticket};
 use super::reader::Reader;
 use super::status::BranchStatus;
+use super::turns::{Turn, Turns};
 use super::window::Due;
 use crate::backoff::Backoff;
+use crate::lease::Term;
 use crate::secrets::SecretMemory;
 
 const BACKOFF_MIN: Duration = Duration::from_millis(500);
@@ -44,6 +47,9 @@ pub struct BranchConfig {
     pub branch: String,
     pub operator: Operator,
     pub limits: Limits,
+    pub turns: Turns,
+    /// Nothing is pushed after it.
+    pub term: Term,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +58,8 @@ pub(super) enum WorkError {
     Clone(#[from] CloneError),
     #[error(transparent)]
     Plan(#[from] PlanError),
+    #[error("nothing is pushed: the lease was not renewed, and another replica may work")]
+    TermOver,
     #[error("the task that writes the commits ended before its time")]
     Lost,
 }
@@ -78,7 +86,6 @@ impl Worker {
         metrics: GitMetrics,
         labels: BranchLabels,
     ) -> Self {
-        metrics.active_workers.inc();
         let memory = SecretMemory::default();
         Self { config, shared, status, reader, metrics, labels, clone: None, draft: None, memory }
     }
@@ -135,6 +142,7 @@ impl Worker {
 
     /// Everything that waits, into the remote.
     async fn work(&mut self) -> Result<(), WorkError> {
+        let _turn = self.turn().await?;
         let mut rivals = Backoff::new(RIVAL_MIN, RIVAL_MAX);
         loop {
             let started = Instant::now();
@@ -154,6 +162,11 @@ impl Worker {
                 }
             }
         }
+    }
+
+    async fn turn(&mut self) -> Result<(Turn, Active), WorkError> {
+        let turn = self.config.turns.take().await.ok_or(WorkError::Lost)?;
+        Ok((turn, Active::new(&self.metrics)))
     }
 
     /// The clone, and a draft on what the remote has.
@@ -198,6 +211,9 @@ impl Worker {
     async fn push(&mut self, remote: &Remote) -> Result<Pushed, WorkError> {
         let (Some(draft), Some(clone)) = (&mut self.draft, &mut self.clone) else { return Err(WorkError::Lost) };
         let Some(new) = draft.head().filter(|_| draft.is_ahead()) else { return Ok(Pushed::Done) };
+        if !self.config.term.is_on() {
+            return Err(WorkError::TermOver);
+        }
         let started = Instant::now();
         let pushed = clone.push(remote, draft.base().as_ref(), &new).await?;
         self.metrics.push_seconds.get_or_create(&self.labels).observe(started.elapsed().as_secs_f64());
@@ -253,6 +269,7 @@ impl Worker {
         let is_idle = self.shared.due(&self.config.limits) == Due::Never;
         let (Some(clone), remote) = (&mut self.clone, self.shared.remote()) else { return };
         if clone.wants_tidying(is_idle) {
+            let Some(_turn) = self.config.turns.take().await else { return };
             let tidied = clone.tidy(&remote).await.map_err(WorkError::from);
             let opened =
                 tidied.and_then(|head| Ok(Draft::open(&clone.repository, head.as_ref()).map_err(PlanError::from)?));
@@ -264,9 +281,19 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+/// Counts a branch that is at work.
+struct Active(Gauge);
+
+impl Active {
+    fn new(metrics: &GitMetrics) -> Self {
+        metrics.active_workers.inc();
+        Self(metrics.active_workers.clone())
+    }
+}
+
+impl Drop for Active {
     fn drop(&mut self) {
-        self.metrics.active_workers.dec();
+        self.0.dec();
     }
 }
 

@@ -91,14 +91,43 @@ impl Catalog {
         self
     }
 
-    /// Takes the groups of `before` that `failed` to answer: an aggregated
-    /// API that is down is not an API whose types are gone.
-    pub fn keep(&mut self, before: &Self, failed: &[String]) {
-        for group in failed {
-            if let (Some(known), false) = (before.groups.get(group), self.groups.contains_key(group)) {
-                self.groups.insert(group.clone(), known.clone());
-            }
-        }
+    /// Types of this catalogue that `now` does not have.
+    pub fn missing_from<'c>(&'c self, now: &'c Self) -> impl Iterator<Item = &'c TypeId> {
+        self.resources().flatten().map(|served| &served.id).filter(|id| now.find(id).is_none())
+    }
+
+    pub fn has_version(&self, of: &GroupVersion) -> bool {
+        let resources = self.groups.get(&of.group).into_iter().flat_map(BTreeMap::values);
+        resources.flatten().any(|served| served.id.version == of.version)
+    }
+
+    /// Takes from `before` what is missing of the versions that `failed` to
+    /// answer: an API that is down is not an API whose types are gone.
+    pub fn keep(&mut self, before: &Self, failed: &[GroupVersion]) {
+        let of_failed = |id: &&TypeId| failed.iter().any(|of| of.group == id.group && of.version == id.version);
+        let missing: Vec<_> = before.missing_from(self).filter(of_failed).cloned().collect();
+        missing.iter().for_each(|id| self.put_back(before, id));
+    }
+
+    /// In its old place: which version is preferred stays, too.
+    pub fn put_back(&mut self, before: &Self, id: &TypeId) {
+        let Some(versions) = before.groups.get(&id.group).and_then(|group| group.get(&id.resource)) else { return };
+        let Some(at) = versions.iter().position(|served| served.id == *id) else { return };
+        let known = self.groups.entry(id.group.clone()).or_default().entry(id.resource.clone()).or_default();
+        known.insert(at.min(known.len()), versions[at].clone());
+    }
+}
+
+/// A version of a group, which one server serves.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct GroupVersion {
+    pub group: String,
+    pub version: String,
+}
+
+impl GroupVersion {
+    pub fn new(group: &str, version: &str) -> Self {
+        Self { group: group.into(), version: version.into() }
     }
 }
 
@@ -153,11 +182,20 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_failed_keeps_its_types() {
+    fn a_version_that_failed_keeps_its_types() {
         let before = Catalog::new([served("a.b", "v1", "xs"), served("c.d", "v1", "ys")]);
         let mut now = Catalog::new([served("", "v1", "pods")]);
-        now.keep(&before, &["a.b".into()]);
+        now.keep(&before, &[GroupVersion::new("a.b", "v1")]);
         assert!(now.find(&TypeId::new("a.b", "v1", "xs")).is_some());
         assert!(now.find(&TypeId::new("c.d", "v1", "ys")).is_none());
+        assert_eq!(before.missing_from(&now).map(|id| id.resource.as_str()).collect::<Vec<_>>(), ["ys"]);
+    }
+
+    #[test]
+    fn a_version_that_answers_does_not_speak_for_another() {
+        let before = Catalog::new([served("a.b", "v2", "xs"), served("a.b", "v1", "xs"), served("a.b", "v2", "zs")]);
+        let mut now = Catalog::new([served("a.b", "v1", "xs")]);
+        now.keep(&before, &[GroupVersion::new("a.b", "v2")]);
+        assert_eq!(now, before, "and the preferred version stays preferred");
     }
 }

@@ -11,7 +11,7 @@ mod preset;
 mod resolve;
 mod route;
 
-pub use catalog::{Catalog, Exclusion, ServedType, TypeId};
+pub use catalog::{Catalog, Exclusion, GroupVersion, ServedType, TypeId};
 pub use plan::{ClaimId, Desired, DestinationPlan, PlanOptions, RuleRef, RuleVerdict, plan};
 pub use resolve::{Omitted, Operations, Resolved, Selected, resolve};
 pub use route::{Route, Routes, Selection};

@@ -3,16 +3,17 @@
 use serde_json::Value;
 
 use super::api::{Api, ApiError};
-use crate::claims::{Catalog, ServedType, TypeId};
+use crate::claims::{Catalog, GroupVersion, ServedType, TypeId};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                           application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
-/// The catalogue, and the groups that did not answer.
+/// The catalogue, and the versions of groups that did not answer: each may
+/// be another server's.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Discovered {
     pub catalog: Catalog,
-    pub failed: Vec<String>,
+    pub failed: Vec<GroupVersion>,
 }
 
 pub async fn discover(api: &Api) -> Result<Discovered, ApiError> {
@@ -29,10 +30,10 @@ fn aggregated(answers: &[Value]) -> Discovered {
     for group in answers.iter().flat_map(|answer| list(&answer["items"])) {
         let name = text(&group["metadata"], "name");
         for version in list(&group["versions"]) {
-            if version["freshness"] == "Stale" {
-                failed.push(name.to_owned());
-            }
             let version_name = text(version, "version");
+            if version["freshness"] == "Stale" {
+                failed.push(GroupVersion::new(name, version_name));
+            }
             types.extend(list(&version["resources"]).iter().map(|resource| ServedType {
                 id: TypeId::new(name, version_name, text(resource, "resource")),
                 kind: text(&resource["responseKind"], "kind").to_owned(),
@@ -59,7 +60,7 @@ async fn by_group(api: &Api, core: &Value, groups: &Value) -> Result<Discovered,
                 Ok(answer) => types.extend(resources(name, version, &answer)),
                 Err(error) => {
                     tracing::warn!(group = name, version, error = error.told(), "this API did not answer discovery");
-                    failed.push(name.to_owned());
+                    failed.push(GroupVersion::new(name, version));
                 }
             }
         }
@@ -106,7 +107,7 @@ mod tests {
             {"metadata": {"name": "metrics.k8s.io"}, "versions": [{"version": "v1", "freshness": "Stale"}]},
         ]});
         let found = aggregated(&[answer]);
-        assert_eq!(found.failed, ["metrics.k8s.io"]);
+        assert_eq!(found.failed, [GroupVersion::new("metrics.k8s.io", "v1")]);
         let versions = found.catalog.resources().next().unwrap();
         assert_eq!(versions[0].id.version, "v2");
         assert!(versions[0].watchable);

@@ -59,6 +59,24 @@ struct WireEvent {
     object: Value,
 }
 
+/// How far a question got.
+enum Answered {
+    Whole,
+    /// Somebody wants the list instead.
+    Interrupted,
+}
+
+impl Follow {
+    /// The server's part of it, unless somebody wants the list. The consumer's
+    /// part is never interrupted: it has noted what it is about to tell.
+    async fn unless_relisted<T>(&self, waiting: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            ready = waiting => Some(ready),
+            () = self.relist.0.notified() => None,
+        }
+    }
+}
+
 /// Never ends by itself; dropping it ends the watch.
 pub async fn follow(follow: Follow, consumer: &mut impl Consumer) {
     let mut machine = Machine::default();
@@ -68,15 +86,9 @@ pub async fn follow(follow: Follow, consumer: &mut impl Consumer) {
         if means == Means::Restart {
             consumer.restart();
         }
-        let asked = tokio::select! {
-            asked = once(&follow, &ask, &mut machine, consumer) => asked,
-            () = follow.relist.0.notified() => {
-                machine.relist();
-                continue;
-            }
-        };
-        match asked {
-            Ok(()) => {
+        match once(&follow, &ask, &mut machine, consumer).await {
+            Ok(Answered::Interrupted) => machine.relist(),
+            Ok(Answered::Whole) => {
                 machine.succeeded();
                 if std::mem::take(&mut has_failed) {
                     consumer.recovered().await;
@@ -105,7 +117,12 @@ fn classify(error: &ApiError, ask: &Ask) -> Failure {
     }
 }
 
-async fn once(follow: &Follow, ask: &Ask, machine: &mut Machine, consumer: &mut impl Consumer) -> Result<(), ApiError> {
+async fn once(
+    follow: &Follow,
+    ask: &Ask,
+    machine: &mut Machine,
+    consumer: &mut impl Consumer,
+) -> Result<Answered, ApiError> {
     match ask {
         Ask::Page { token } => page(follow, token.as_deref(), machine, consumer).await,
         Ask::StreamList => {
@@ -128,12 +145,13 @@ async fn page(
     token: Option<&str>,
     machine: &mut Machine,
     consumer: &mut impl Consumer,
-) -> Result<(), ApiError> {
+) -> Result<Answered, ApiError> {
     let mut path = format!("{}?limit={PAGE_OBJECTS}", follow.path);
     if let Some(token) = token {
         path.push_str(&format!("&continue={}", super::path::escape(token)));
     }
-    let mut list = follow.api.get(&path).await?;
+    let Some(list) = follow.unless_relisted(follow.api.get(&path)).await else { return Ok(Answered::Interrupted) };
+    let mut list = list?;
     // Items of a list leave these two to the list.
     let api_version = list["apiVersion"].take();
     let kind = list["kind"].as_str().and_then(|kind| kind.strip_suffix("List")).map(str::to_owned);
@@ -151,7 +169,7 @@ async fn page(
     if machine.hear(Said::Page { version: text("resourceVersion"), token }) == Means::Complete {
         consumer.complete().await;
     }
-    Ok(())
+    Ok(Answered::Whole)
 }
 
 async fn stream(
@@ -159,16 +177,19 @@ async fn stream(
     query: &str,
     machine: &mut Machine,
     consumer: &mut impl Consumer,
-) -> Result<(), ApiError> {
+) -> Result<Answered, ApiError> {
     let broken = |error: Box<dyn std::error::Error + Send + Sync>| ApiError::Failed {
         method: http::Method::GET,
         path: follow.path.clone(),
         source: error,
     };
-    let body = follow.api.open(&format!("{}?{query}", follow.path)).await?;
-    let mut lines = Lines::new(body);
+    let path = format!("{}?{query}", follow.path);
+    let Some(body) = follow.unless_relisted(follow.api.open(&path)).await else { return Ok(Answered::Interrupted) };
+    let mut lines = Lines::new(body?);
     let mut is_first = true;
-    while let Some(line) = lines.next().await.map_err(|error| broken(error.into()))? {
+    loop {
+        let Some(line) = follow.unless_relisted(lines.next()).await else { return Ok(Answered::Interrupted) };
+        let Some(line) = line.map_err(|error| broken(error.into()))? else { break };
         let event: WireEvent = serde_json::from_slice(&line).map_err(|error| broken(error.into()))?;
         if event.kind == "ERROR" {
             return Err(error_event(follow, &event.object));
@@ -180,7 +201,7 @@ async fn stream(
         deliver(event, machine, consumer).await;
     }
     machine.hear(Said::Closed);
-    Ok(())
+    Ok(Answered::Whole)
 }
 
 async fn deliver(event: WireEvent, machine: &mut Machine, consumer: &mut impl Consumer) {
@@ -194,7 +215,6 @@ async fn deliver(event: WireEvent, machine: &mut Machine, consumer: &mut impl Co
         return;
     }
     let is_watching = machine.is_watching();
-    // Told before the machine hears of it: a cancelled call repeats the event.
     match (event.kind.as_str(), is_watching) {
         ("DELETED", true) => consumer.gone(event.object).await,
         ("DELETED", false) => {}

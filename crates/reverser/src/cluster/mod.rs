@@ -10,9 +10,11 @@ mod follow;
 mod lines;
 mod machine;
 mod path;
+mod vanished;
 
 pub use api::{Api, ApiError};
 pub use connect::{ConnectError, connect};
 pub use discovery::{Discovered, discover};
 pub use follow::{Consumer, Follow, Relist, follow};
 pub use path::{collection, object};
+pub use vanished::keep_defined;

@@ -17,6 +17,15 @@ impl Glob {
         Regex::new(&text).map(Self).map_err(|_| format!("`{pattern}` is not a branch pattern: check its brackets"))
     }
 
+    /// A pattern of `git ls-remote` that finds at least what this one matches:
+    /// a host with many branches is asked for few.
+    pub fn widened(pattern: &str) -> String {
+        match pattern.find(['*', '?', '[', '\\']) {
+            Some(end) => format!("refs/heads/{}*", &pattern[..end]),
+            None => format!("refs/heads/{pattern}"),
+        }
+    }
+
     pub fn matches(&self, branch: &str) -> bool {
         self.0.is_match(branch)
     }
@@ -84,6 +93,18 @@ mod tests {
         check("a+b", "a+b", true);
         check("\\*", "*", true);
         check("*", "main", true);
+    }
+
+    #[test]
+    fn a_host_is_asked_for_no_less() {
+        for (pattern, expected) in [
+            ("main", "refs/heads/main"),
+            ("v[0-9]", "refs/heads/v*"),
+            ("**", "refs/heads/*"),
+            ("a/?x", "refs/heads/a/*"),
+        ] {
+            assert_eq!(Glob::widened(pattern), expected);
+        }
     }
 
     #[test]

@@ -33,8 +33,6 @@ pub enum Reason {
     RepoConfigNotFound,
     RepoConfigNotReady,
     Seeding,
-    TooManyBranches,
-    Unused,
     WaitingForTypes,
     WatchFailed,
     Watching,

@@ -1,6 +1,7 @@
 //! Destinations and the branches that they share.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tidegate_git::{Remote, Signer};
@@ -8,11 +9,14 @@ use tidegate_git::{Remote, Signer};
 use super::reader::ClusterReader;
 use super::repos::read_secret;
 use super::state::{BranchKey, Engine, Msg, destination_id};
-use crate::branch::{BaseFolder, Branch, BranchConfig, BranchStatus, Destination, Ticket};
+use crate::branch::{BaseFolder, Branch, BranchConfig, BranchStatus, Destination, Ticket, Turns, remove_unused};
 use crate::claims::{Desired, DestinationPlan, TypeId};
 use crate::config::{self, GitDestination, Id, Problem, Reason};
 use crate::secrets::{SecretPolicy, Sops};
 use crate::signing::SigningKey;
+
+/// Below the work directory.
+const CLONES: &str = "branches";
 
 /// A destination that is in force.
 pub(super) struct Active {
@@ -96,24 +100,21 @@ impl Engine {
         if let Some(branch) = self.branches.get(key) {
             return Ok(branch.clone());
         }
-        let options = &self.parts.options;
-        let of_repo = self.branches.keys().filter(|(repo, _)| *repo == key.0).count();
-        if self.branches.len() >= options.workers_max || of_repo >= options.workers_per_repo_max {
-            let (all, one) = (options.workers_max, options.workers_per_repo_max);
-            let message = format!(
-                "{all} branches, or {one} of one repository, are in use: raise --workers-max-global or --workers-max-per-repo"
-            );
-            return Err(Problem::new(Reason::TooManyBranches, message));
-        }
         let Some(remote) = remote else {
             return Err(Problem::new(Reason::RepoConfigNotReady, "the repository's Secret is being read"));
         };
+        let options = &self.parts.options;
+        let all = &self.turns_all;
+        let turns = self.turns.entry(key.0.clone());
+        let turns = turns.or_insert_with(|| Turns::new(all.clone(), options.workers_per_repo_max)).clone();
         let config = BranchConfig {
             program: options.program.clone(),
-            clone_dir: options.work_dir.join("branches").join(folder_name(key)),
+            clone_dir: clone_dir(&options.work_dir, key),
             branch: key.1.clone(),
             operator: options.operator.clone(),
             limits: options.limits,
+            turns,
+            term: self.parts.term.clone(),
         };
         let reader = Arc::new(ClusterReader { api: self.parts.api.clone() });
         let branch = Branch::start(config, remote, reader, self.parts.git_metrics.clone());
@@ -173,11 +174,28 @@ impl Engine {
     async fn stop_unused_branches(&mut self) {
         let used: BTreeSet<_> = self.destinations.values().map(|active| active.branch.clone()).collect();
         let unused: Vec<_> = self.branches.keys().filter(|key| !used.contains(key)).cloned().collect();
-        for key in unused {
-            if let Some(branch) = self.branches.remove(&key) {
+        for key in &unused {
+            if let Some(branch) = self.branches.remove(key) {
                 branch.stop().await;
             }
         }
+        self.turns.retain(|repo, _| used.iter().any(|(of, _)| of == repo));
+        if !unused.is_empty() {
+            self.sweep_clones();
+        }
+    }
+
+    /// The clones of branches that nobody mirrors to any more: by the end of a
+    /// destination, or by what happened while nobody worked here.
+    pub(super) fn sweep_clones(&self) {
+        let work_dir = self.parts.options.work_dir.clone();
+        let used = self.destinations.values().map(|active| clone_dir(&work_dir, &active.branch)).collect();
+        // On its own: a clone may have many files, and nobody waits for its end.
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = remove_unused(&work_dir.join(CLONES), &used) {
+                tracing::warn!(%error, "clones that nobody uses cannot be removed; tried again at the next start");
+            }
+        });
     }
 }
 
@@ -189,6 +207,10 @@ fn is_same(engine: &Engine, desired: &Desired, id: &Id) -> bool {
     // Another Secret or another list of branches needs no other comparison.
     let matters = |plan: &DestinationPlan| (plan.repo.clone(), plan.repo_spec.repo_url.clone(), plan.spec.clone());
     matters(&active.plan) == matters(plan)
+}
+
+fn clone_dir(work_dir: &Path, key: &BranchKey) -> PathBuf {
+    work_dir.join(CLONES).join(folder_name(key))
 }
 
 /// A name that no other branch has, and that a person recognises.

@@ -9,13 +9,15 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::{sleep, timeout};
 
 use super::state::Msg;
-use crate::claims::TypeId;
-use crate::cluster::{Api, ApiError, Consumer, Follow, Relist, collection, discover, follow};
+use crate::claims::{Catalog, TypeId};
+use crate::cluster::{Api, ApiError, Consumer, Follow, Relist, collection, discover, follow, keep_defined};
 
 /// A CRD is served a moment after it is there: look again a few times.
 const SETTLE: [Duration; 4] =
     [Duration::from_millis(100), Duration::from_millis(300), Duration::from_millis(600), Duration::from_secs(3)];
 const RETRY: Duration = Duration::from_secs(2);
+/// How soon an API that did not answer is asked again.
+const PARTIAL_RETRY: Duration = Duration::from_secs(10);
 
 pub(super) async fn keep_discovering(api: Api, refresh: Duration, to: mpsc::Sender<Msg>) {
     let changed = Arc::new(Notify::new());
@@ -30,26 +32,42 @@ pub(super) async fn keep_discovering(api: Api, refresh: Duration, to: mpsc::Send
 }
 
 async fn ask(api: &Api, refresh: Duration, changed: &Notify, to: &mpsc::Sender<Msg>) {
+    let mut known: Option<Catalog> = None;
     loop {
-        match discover(api).await {
-            Ok(discovered) => {
-                let _ = to.send(Msg::Discovered(discovered)).await;
-            }
+        let next = match look(api, &mut known, to).await {
+            Ok(Looked::Whole) => refresh,
+            Ok(Looked::Partial) => refresh.min(PARTIAL_RETRY),
             Err(error) => {
                 tracing::warn!(error = error.told(), "discovery failed; what was known stays in force");
                 sleep(RETRY).await;
                 continue;
             }
-        }
-        if timeout(refresh, changed.notified()).await.is_ok() {
+        };
+        if timeout(next, changed.notified()).await.is_ok() {
             for wait in SETTLE {
                 sleep(wait).await;
-                if let Ok(discovered) = discover(api).await {
-                    let _ = to.send(Msg::Discovered(discovered)).await;
-                }
+                // Should it fail, the next round tells of it.
+                let _ = look(api, &mut known, to).await;
             }
         }
     }
+}
+
+enum Looked {
+    Whole,
+    /// Something did not answer, or is not served yet.
+    Partial,
+}
+
+async fn look(api: &Api, known: &mut Option<Catalog>, to: &mpsc::Sender<Msg>) -> Result<Looked, ApiError> {
+    let mut found = discover(api).await?;
+    if let Some(before) = known {
+        keep_defined(api, before, &mut found).await;
+    }
+    *known = Some(found.catalog.clone());
+    let looked = if found.failed.is_empty() { Looked::Whole } else { Looked::Partial };
+    let _ = to.send(Msg::Discovered(found)).await;
+    Ok(looked)
 }
 
 /// Tells that something changed, not what.

@@ -17,6 +17,7 @@ mod seed;
 mod state;
 mod writer;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -29,6 +30,7 @@ use crate::attribution::Attempt;
 use crate::branch::{GitMetrics, Limits, Operator};
 use crate::claims::{Desired, Exclusion, PlanOptions};
 use crate::cluster::Api;
+use crate::lease::Term;
 use crate::metrics::Metrics;
 
 pub use state::{Ending, run};
@@ -59,7 +61,7 @@ pub struct Options {
 pub struct Shared {
     /// What is wanted right now; the webhook ignores what nobody claims.
     pub desired: ArcSwap<Desired>,
-    inbox: Mutex<Vec<Attempt>>,
+    inbox: Mutex<VecDeque<Attempt>>,
     woken: Notify,
     /// The plan changed: the webhook's registration follows it.
     pub replanned: Notify,
@@ -72,15 +74,15 @@ impl Shared {
     pub fn admit(&self, attempt: Attempt) {
         let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         if inbox.len() >= INBOX_MAX {
-            inbox.remove(0);
+            inbox.pop_front();
             self.metrics.evictions.inc();
         }
-        inbox.push(attempt);
+        inbox.push_back(attempt);
         drop(inbox);
         self.woken.notify_one();
     }
 
-    fn take_inbox(&self) -> Vec<Attempt> {
+    fn take_inbox(&self) -> VecDeque<Attempt> {
         std::mem::take(&mut self.inbox.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -92,4 +94,6 @@ pub struct Parts {
     pub options: Options,
     pub shared: Arc<Shared>,
     pub git_metrics: GitMetrics,
+    /// During which this replica may push.
+    pub term: Term,
 }

@@ -12,6 +12,9 @@ use crate::branch::{BranchStatus, DestinationStatus, Failure, FailureReason};
 use crate::claims::{ClaimId, RuleVerdict};
 use crate::config::{Condition, ConfigKind, Id, Problem, Reason, StatusBody, Truth};
 
+/// Of a repository with many: a message is for people.
+const BRANCHES_SHOWN_MAX: usize = 10;
+
 impl Engine {
     pub(super) fn report(&mut self) {
         self.is_report_due = false;
@@ -59,8 +62,7 @@ impl Engine {
             return body.with("lastError", message);
         }
         if branches.is_empty() {
-            let message = "no GitDestination uses it: nothing was tried";
-            return StatusBody::reconciling(Truth::Unknown, Reason::Unused, message);
+            return self.unused_repo_status(id);
         }
         let names: Vec<_> = branches.iter().map(|(name, _)| *name).collect();
         let heads: Vec<Value> = branches
@@ -78,6 +80,25 @@ impl Engine {
             return StatusBody::reconciling(Truth::Unknown, Reason::ConnectionFailed, "the remote is being asked");
         }
         StatusBody::ready(Reason::BranchFound, format!("in use: {}", names.join(", "))).with("branches", heads)
+    }
+
+    /// Of a repository that nothing is pushed to: what asking it said.
+    fn unused_repo_status(&self, id: &Id) -> StatusBody {
+        match self.repos.get(id).and_then(|repo| repo.probed.as_ref()) {
+            None => StatusBody::reconciling(Truth::Unknown, Reason::ConnectionFailed, "the remote is being asked"),
+            Some(Err(problem)) => {
+                let body = StatusBody::reconciling(Truth::False, problem.reason, problem.message.clone());
+                body.with("lastError", problem.message.clone())
+            }
+            Some(Ok(found)) if found.is_empty() => {
+                StatusBody::ready(Reason::BranchFound, "the repository is empty: the first push makes its branch")
+            }
+            Some(Ok(found)) => {
+                let shown = found.iter().take(BRANCHES_SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+                let message = format!("no GitDestination uses it; allowed and there: {shown}");
+                StatusBody::ready(Reason::BranchFound, message)
+            }
+        }
     }
 
     fn destination_status(&self, id: &Id) -> StatusBody {
@@ -167,7 +188,7 @@ fn stalled(problem: &Problem) -> StatusBody {
     StatusBody::stalled(problem.reason, problem.message.clone()).with("lastError", problem.message.clone())
 }
 
-fn repo_reason(reason: FailureReason) -> Reason {
+pub(super) fn repo_reason(reason: FailureReason) -> Reason {
     match reason {
         FailureReason::BranchNotFound => Reason::BranchNotFound,
         FailureReason::ConnectionFailed | FailureReason::AuthenticationFailed => Reason::ConnectionFailed,

@@ -5,19 +5,19 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::{sleep_until, timeout};
+use tokio::time::{Interval, sleep_until, timeout};
 
 use super::claims::Watched;
 use super::configs::{ConfigTold, watch_config};
 use super::destinations::Active;
 use super::discover::keep_discovering;
-use super::repos::RepoState;
+use super::repos::RepoTold;
 use super::writer::{StatusWriter, write_statuses};
 use super::{Parts, repos};
 use crate::attribution::{Attributed, Limits, Operation, Waiting};
-use crate::branch::{Branch, DestinationId};
+use crate::branch::{Branch, DestinationId, Turns};
 use crate::change::{Author, Change};
 use crate::claims::{ClaimId, Desired, plan};
 use crate::cluster::Discovered;
@@ -41,7 +41,7 @@ pub(super) type BranchKey = (Id, String);
 pub(super) enum Msg {
     Config(ConfigKind, ConfigTold),
     Discovered(Discovered),
-    Repo(Id, Box<RepoState>),
+    Repo(Id, RepoTold),
     /// A branch has something new to tell.
     Branch,
 }
@@ -59,11 +59,16 @@ pub(super) struct Engine {
     pub claim_runs: u64,
     pub repos: BTreeMap<Id, repos::Repo>,
     pub branches: BTreeMap<BranchKey, Branch>,
+    /// Of all branches, and of those of each repository.
+    pub turns_all: Arc<Semaphore>,
+    pub turns: BTreeMap<Id, Turns>,
     pub destinations: BTreeMap<Id, Active>,
     pub waiting: Waiting<Seen>,
     pub evictions_told: u64,
     pub writer: StatusWriter,
     pub is_report_due: bool,
+    /// Whether there has been a plan.
+    pub is_planned: bool,
     pub tasks: JoinSet<()>,
 }
 
@@ -79,32 +84,38 @@ pub enum Ending {
 /// Runs until it is told to end. When it returns, nothing reaches a remote
 /// from here any more.
 pub async fn run(parts: Parts, ending: oneshot::Receiver<Ending>) {
-    let (messages, mut inbox) = mpsc::channel(MESSAGES_MAX);
-    let (claim_messages, mut claim_inbox) = mpsc::channel(CLAIM_MESSAGES_MAX);
+    let (messages, inbox) = mpsc::channel(MESSAGES_MAX);
+    let (claim_messages, claim_inbox) = mpsc::channel(CLAIM_MESSAGES_MAX);
     let mut engine = Engine::new(parts, messages, claim_messages);
-    let shared = engine.parts.shared.clone();
-    let mut reports = tokio::time::interval(REPORT_INTERVAL);
-    let mut retries = tokio::time::interval(RETRY_INTERVAL);
+    let mut inputs = Inputs {
+        inbox,
+        claim_inbox,
+        reports: tokio::time::interval(REPORT_INTERVAL),
+        retries: tokio::time::interval(RETRY_INTERVAL),
+    };
     let mut reported = Instant::now();
     let mut ending = pin!(ending);
     loop {
-        let deadline = engine.waiting.deadline();
+        // In the middle of a step, too: one may wait for an API server that
+        // does not answer, and the time to stop is short.
         tokio::select! {
             biased;
             ending = &mut ending => return engine.end(ending.unwrap_or(Ending::AtOnce)).await,
-            () = shared.woken.notified() => {}
-            Some(message) = inbox.recv() => engine.hear(message).await,
-            Some((id, run, told)) = claim_inbox.recv() => engine.hear_claim(&id, run, told),
-            () = until(deadline), if deadline.is_some() => {}
-            _ = reports.tick() => {}
-            _ = retries.tick() => engine.retry().await,
+            () = engine.step(&mut inputs) => {}
         }
-        engine.attribute();
         if engine.is_report_due && reported.elapsed() >= REPORT_INTERVAL {
             engine.report();
             reported = Instant::now();
         }
     }
+}
+
+/// What the engine waits for.
+struct Inputs {
+    inbox: mpsc::Receiver<Msg>,
+    claim_inbox: mpsc::Receiver<(ClaimId, u64, Told)>,
+    reports: Interval,
+    retries: Interval,
 }
 
 async fn until(deadline: Option<Instant>) {
@@ -124,7 +135,8 @@ impl Engine {
         tasks.spawn(writing);
         let waiting = Waiting::new(Limits::default(), parts.options.grace);
         let (config, configured, discovered, desired, claims) = Default::default();
-        let (repos, branches, destinations) = Default::default();
+        let (repos, branches, turns, destinations) = Default::default();
+        let turns_all = Arc::new(Semaphore::new(parts.options.workers_max));
         Self {
             parts,
             messages,
@@ -137,13 +149,30 @@ impl Engine {
             claim_runs: 0,
             repos,
             branches,
+            turns_all,
+            turns,
             destinations,
             waiting,
             evictions_told: 0,
             writer,
             is_report_due: false,
+            is_planned: false,
             tasks,
         }
+    }
+
+    async fn step(&mut self, inputs: &mut Inputs) {
+        let (deadline, shared) = (self.waiting.deadline(), self.parts.shared.clone());
+        tokio::select! {
+            biased;
+            () = shared.woken.notified() => {}
+            Some(message) = inputs.inbox.recv() => self.hear(message).await,
+            Some((id, run, told)) = inputs.claim_inbox.recv() => self.hear_claim(&id, run, told),
+            () = until(deadline), if deadline.is_some() => {}
+            _ = inputs.reports.tick() => {}
+            _ = inputs.retries.tick() => self.retry().await,
+        }
+        self.attribute();
     }
 
     async fn end(&mut self, ending: Ending) {
@@ -180,7 +209,7 @@ impl Engine {
                     self.replan().await;
                 }
             }
-            Msg::Repo(id, state) => self.hear_repo(&id, *state).await,
+            Msg::Repo(id, told) => self.hear_repo(&id, told).await,
             Msg::Branch => {}
         }
         self.is_report_due = true;
@@ -210,9 +239,6 @@ impl Engine {
 
     fn take_discovery(&mut self, mut discovered: Discovered) -> bool {
         discovered.catalog = discovered.catalog.without(&self.parts.options.exclusions);
-        if let Some(before) = &self.discovered {
-            discovered.catalog.keep(&before.catalog, &discovered.failed);
-        }
         let is_new = self.discovered.as_ref() != Some(&discovered);
         self.discovered = Some(discovered);
         is_new
@@ -228,6 +254,9 @@ impl Engine {
         self.parts.shared.desired.store(desired);
         self.follow_repos();
         self.follow_destinations(&before).await;
+        if !std::mem::replace(&mut self.is_planned, true) {
+            self.sweep_clones();
+        }
         self.follow_claims();
         self.seed();
         self.parts.shared.replanned.notify_one();

@@ -6,6 +6,7 @@ mod chance;
 mod commits;
 mod failures;
 mod kill;
+mod limits;
 mod rig;
 mod secrets;
 mod seeds;

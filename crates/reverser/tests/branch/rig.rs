@@ -12,11 +12,13 @@ use tidegate_git::{Access, PlainHttp, Program, Remote, RemoteLimits, RemoteUrl};
 use tidegate_model::mirror::ResourceKey;
 use tidegate_reverser::branch::{
     BaseFolder, Branch, BranchConfig, BranchStatus, Destination, DestinationId, GitMetrics, Limits, Operator,
-    ReadFuture, Reader, Scope, Ticket,
+    ReadFuture, Reader, Scope, Ticket, Turns,
 };
 use tidegate_reverser::change::{Author, Change, Listed, State, Version, What};
+use tidegate_reverser::lease::Term;
 use tidegate_reverser::secrets::SecretPolicy;
 use tidegate_testkit::git_http::{GitHttp, PASSWORD, USERNAME};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 pub const REPOSITORY: &str = "r.git";
@@ -118,7 +120,16 @@ pub fn config(home: &Path, limits: Limits) -> BranchConfig {
         controller_name: "tidegate".into(),
         instance_id: "i-1".into(),
     };
-    BranchConfig { program, clone_dir: home.join("clone"), branch: "main".into(), operator, limits }
+    let turns = Turns::new(Arc::new(Semaphore::new(1)), 1);
+    BranchConfig {
+        program,
+        clone_dir: home.join("clone"),
+        branch: "main".into(),
+        operator,
+        limits,
+        turns,
+        term: Term::endless(),
+    }
 }
 
 pub fn destination(secrets: SecretPolicy) -> Destination {

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod authors;
+mod branches;
 mod burst;
 mod configuration;
 mod installation;

@@ -9,6 +9,7 @@ use tidegate_reverser::branch::{Limits, Operator};
 use tidegate_reverser::claims::{Omitted, PlanOptions};
 use tidegate_reverser::cluster::connect;
 use tidegate_reverser::engine;
+use tidegate_reverser::lease::Rank;
 use tidegate_reverser::operator::{self, LeaseOptions, OperatorOptions, WebhookOptions};
 use tidegate_reverser::webhook::Target;
 use tokio::sync::oneshot;
@@ -98,7 +99,12 @@ pub fn options(work_dir: &Path, cluster_uid: String, webhook: u16, health: u16, 
             configuration: ACCOUNT.into(),
             cluster: "test".into(),
         }),
-        lease: (!flags.is_alone).then(|| LeaseOptions { namespace: SYSTEM.into(), name: ACCOUNT.into(), holder }),
+        lease: (!flags.is_alone).then(|| LeaseOptions {
+            namespace: SYSTEM.into(),
+            name: ACCOUNT.into(),
+            holder,
+            rank: Rank::Replica,
+        }),
         health_listen: ([127, 0, 0, 1], health).into(),
         is_ingesting: true,
     }

@@ -1,21 +1,24 @@
 //! `tidegate reverse`: flags in, an operator that ends when it is told to.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use rustix::fs::{Access, access};
 use tidegate_git::{PlainHttp, Program};
 use tidegate_reverser::branch::{Limits, Operator};
 use tidegate_reverser::claims::{Exclusion, Omitted, PlanOptions};
 use tidegate_reverser::cluster::{Api, connect};
 use tidegate_reverser::engine;
 use tidegate_reverser::install::{InstallOptions, manifests};
+use tidegate_reverser::lease::Rank;
 use tidegate_reverser::operator::{self, LeaseOptions, OperatorOptions, WebhookOptions};
 use tidegate_reverser::webhook::{CertificateFiles, Target};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::UsageError;
-use crate::reverse_args::{InstallArgs, ReverseArgs, ReverseCommand, ReverseRunArgs};
+use crate::reverse_args::{InstallArgs, ReverseArgs, ReverseCommand, ReverseRunArgs, WORK_DIR};
 use crate::{open_files, telemetry};
 
 /// For work that nobody waits for any more.
@@ -82,7 +85,8 @@ async fn options(
     api: &Api,
     holder: &str,
 ) -> Result<OperatorOptions> {
-    let home = args.work_dir.join("home");
+    let work_dir = work_dir(args)?;
+    let home = work_dir.join("home");
     let search_path = std::env::var_os("PATH").unwrap_or_default();
     let engine = engine::Options {
         plan: PlanOptions {
@@ -92,7 +96,7 @@ async fn options(
         exclusions,
         discovery_refresh: args.discovery_refresh,
         program: Program { git: "git".into(), search_path, home },
-        work_dir: args.work_dir.clone(),
+        work_dir,
         limits: limits(args),
         operator: Operator {
             name: args.committer_name.clone(),
@@ -112,6 +116,7 @@ async fn options(
         namespace: args.lease_namespace.clone(),
         name: args.lease_name.clone(),
         holder: holder.to_owned(),
+        rank: if is_in_pod() { Rank::Replica } else { Rank::ByHand },
     });
     Ok(OperatorOptions {
         engine,
@@ -156,6 +161,29 @@ fn webhook(args: &ReverseRunArgs) -> Result<Option<WebhookOptions>, String> {
         configuration: args.webhook_name.clone(),
         cluster: args.cluster_name.clone(),
     }))
+}
+
+/// The default is a pod's. Whoever runs this by hand may not write there.
+fn work_dir(args: &ReverseRunArgs) -> Result<PathBuf> {
+    if let Some(chosen) = &args.work_dir {
+        return Ok(chosen.clone());
+    }
+    let system = PathBuf::from(WORK_DIR);
+    let is_writable = || access(&system, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+    if std::fs::create_dir_all(&system).is_ok() && is_writable() {
+        return Ok(system);
+    }
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    let own = cache.with_context(|| format!("{WORK_DIR} cannot be written, and HOME is not set: give --work-dir"))?;
+    let own = own.join("tidegate/reverse");
+    tracing::info!(work_dir = %own.display(), "{WORK_DIR} cannot be written");
+    Ok(own)
+}
+
+/// Kubernetes tells every pod where the API server is.
+fn is_in_pod() -> bool {
+    std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
 /// In a pod it is the pod's name.

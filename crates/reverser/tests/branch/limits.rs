@@ -1,0 +1,103 @@
+//! What is bounded: turns, memory, disk.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_reverser::branch::{Branch, BranchConfig, GitMetrics, Limits, Turns};
+use tidegate_reverser::secrets::SecretPolicy;
+use tidegate_testkit::git_http::{Mode, PASSWORD};
+use tokio::sync::Semaphore;
+
+use crate::rig::{Rig, config, destination, git, id, key, pushed, state, submit, until};
+
+/// Packs at which a branch that has nothing to do joins them.
+const PACKS_IDLE_MAX: usize = 64;
+
+#[tokio::test]
+async fn branches_take_turns_and_none_is_refused() {
+    let (shared, all) = (tempfile::tempdir().unwrap(), Arc::new(Semaphore::new(1)));
+    let rigs: Vec<_> = (0..3).map(|_| Rig::new()).collect();
+    let dir = shared.path().display();
+    let branches: Vec<_> = rigs
+        .iter()
+        .map(|rig| {
+            // Two pushes at once would meet in the folder.
+            rig.git(&format!(
+                "printf '#!/bin/sh\\nmkdir {dir}/busy || touch {dir}/met\\nsleep 0.3\\nrmdir {dir}/busy\\n' > hooks/pre-receive
+                 chmod +x hooks/pre-receive"
+            ));
+            let config = BranchConfig { turns: Turns::new(all.clone(), 5), ..config(rig.home.path(), rig.limits()) };
+            let branch = Branch::start(config, rig.access(PASSWORD), rig.cluster.clone(), GitMetrics::default());
+            branch.set_destination(&id(), destination(SecretPolicy::Skip));
+            branch
+        })
+        .collect();
+    let tickets: Vec<_> = branches.iter().map(|branch| submit(branch, &[("a", "alice", "1")])).collect();
+    for (branch, ticket) in branches.iter().zip(tickets) {
+        pushed(branch, ticket).await;
+    }
+    assert!(!shared.path().join("met").exists(), "two branches pushed at once");
+    assert!(rigs.iter().all(|rig| rig.log().len() == 1));
+}
+
+#[tokio::test]
+async fn without_room_for_the_states_between_nobody_is_named_for_anothers_change() {
+    let rig = Rig::new();
+    let branch = rig.branch_with(Limits { pending_bytes_max: 1, ..rig.limits() }, destination(SecretPolicy::Skip));
+    until(&branch, |status| status.failure.is_none()).await;
+    rig.http.set(Mode::Down);
+    let changes = [
+        ("both", "alice", "1"),
+        ("both", "bob", "2"),
+        ("own", "alice", "1"),
+        ("since", "bob", "1"),
+        ("gone", "bob", "1"),
+    ];
+    submit(&branch, &changes);
+    let ticket = submit(&branch, &[("gone", "alice", "")]);
+    until(&branch, |status| status.failure.is_some()).await;
+    // As it is when it is read again: nobody has told of the last change of `since`.
+    for (name, value) in [("both", "2"), ("own", "1"), ("since", "2")] {
+        rig.cluster.0.lock().unwrap().insert(key(name), state(name, value));
+    }
+    rig.http.set(Mode::Up);
+    pushed(&branch, ticket).await;
+    assert_eq!(
+        rig.log(),
+        [
+            "unknown: [CREATE] v1/configmaps/default/both by user/alice, user/bob",
+            "alice: [CREATE] v1/configmaps/default/own by user/alice",
+            "unknown: [CREATE] v1/configmaps/default/since by user/bob, unknown",
+        ]
+    );
+    let trailers = rig.git("git log --format=%B main~2 | git interpret-trailers --parse | grep Co-authored-by");
+    assert_eq!(trailers, "Co-authored-by: alice <alice@example.com>\nCo-authored-by: bob <bob@example.com>");
+}
+
+/// As over months: what a push leaves behind does not add up.
+#[tokio::test]
+async fn the_clone_does_not_grow_with_the_number_of_pushes() {
+    let rig = Rig::new();
+    let limits = Limits { silence: Duration::ZERO, ..rig.limits() };
+    let branch = rig.branch_with(limits, destination(SecretPolicy::Skip));
+    for number in 0..=PACKS_IDLE_MAX {
+        let ticket = submit(&branch, &[("a", "alice", &number.to_string())]);
+        pushed(&branch, ticket).await;
+    }
+    // Tidied after the push of the last; the next one waits for that.
+    let ticket = submit(&branch, &[("a", "alice", "last")]);
+    pushed(&branch, ticket).await;
+    let clone = rig.home.path().join("clone");
+    let packs = packs(&clone);
+    assert!(packs < PACKS_IDLE_MAX / 2, "{packs} packs");
+    let kept: usize = git(&clone, "git rev-list --count --all").parse().unwrap();
+    assert!(kept < PACKS_IDLE_MAX / 2, "{kept} commits of history");
+    assert_eq!(rig.log().len(), PACKS_IDLE_MAX + 2, "the remote has them all");
+    git(&clone, "git fsck --strict");
+}
+
+fn packs(clone: &Path) -> usize {
+    let files = std::fs::read_dir(clone.join("objects/pack")).unwrap();
+    files.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|ending| ending == "pack")).count()
+}
