@@ -3,6 +3,7 @@
 use serde_json::json;
 use tidegate_testkit::bare;
 use tidegate_testkit::cluster::ALICE;
+use tidegate_testkit::place::wait;
 
 use crate::rig::shared;
 
@@ -21,7 +22,7 @@ fn two_branches_of_one_repository_at_the_same_time() {
     place.apply_as(ALICE, &place.config_map("both", "1"));
     place.wait_file(&place.config_map_path("both"), |_| true);
     let path = format!("other:second/v1/configmaps/{}/both.yaml", place.namespace);
-    place.rig.wait("the file of the other branch", || {
+    wait("the file of the other branch", || {
         bare::command(&place.repository).args(["cat-file", "-e", &path]).status().unwrap().success().then_some(())
     });
 }
@@ -29,7 +30,7 @@ fn two_branches_of_one_repository_at_the_same_time() {
 #[test]
 fn a_repository_that_nobody_uses_is_asked_all_the_same() {
     let place = shared().place("unused");
-    let url = place.rig.git.url(&format!("{}.git", place.namespace));
+    let url = place.git.url(&format!("{}.git", place.namespace));
     place.repo_config("empty", &url, Some("git"));
     let message = place.wait_reason("gitrepoconfig", "empty", "BranchFound");
     assert!(message.contains("empty"), "{message}");
@@ -64,7 +65,7 @@ fn the_important_moments_are_events() {
         ("WatchRule", "sub", "InvalidRule", "Warning"),
     ] {
         let of = format!("involvedObject.kind={kind},involvedObject.name={name},reason={reason},type={level}");
-        place.rig.wait(&format!("the Event {reason} of {kind} {name}"), || {
+        wait(&format!("the Event {reason} of {kind} {name}"), || {
             Some(said(&["get", "events", "-o", "name", "--field-selector", &of]))
                 .filter(|found| !found.trim().is_empty())
         });
