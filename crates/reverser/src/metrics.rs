@@ -13,6 +13,7 @@ pub struct Metrics {
     pub evictions: Counter,
     pub admissions: Counter,
     pub watches: Gauge,
+    pub watch_failures: Counter,
     pub is_leader: Gauge,
 }
 
@@ -24,6 +25,8 @@ impl Metrics {
         registry.register("kv_evictions", "Admissions dropped for want of room", self.evictions.clone());
         registry.register("admissions", "Admissions recorded", self.admissions.clone());
         registry.register("watches", "Watches that run", self.watches.clone());
+        let failures = "Lists and watches that failed and were asked for again";
+        registry.register("watch_failures", failures, self.watch_failures.clone());
         registry.register("leader", "1 while this replica works", self.is_leader.clone());
     }
 }

@@ -19,17 +19,17 @@ use axum::routing::get;
 use prometheus_client::registry::Registry;
 use rustix::fs::{FlockOperation, flock};
 use tidegate_git::Remote;
+pub use tidegate_tls::CertificateFiles;
+use tidegate_tls::{CertificateError, Certificates};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::branch::GitMetrics;
 use crate::cluster::{Api, ApiError};
 use crate::engine::{self, Ending, Parts, Shared};
 use crate::lease::{Ended, Lease, Rank, Term};
-use crate::webhook::{
-    CertificateError, CertificateFiles, Certificates, Registration, Target, WebhookState, keep_registered, serve,
-};
+use crate::webhook::{MakeError, Registration, Target, WebhookState, keep_registered, make_certificate, serve};
 
 /// In the work directory.
 const LOCK_FILE: &str = "lock";
@@ -75,8 +75,8 @@ pub enum OperatorError {
     Git(#[from] tidegate_git::GitError),
     #[error("failed to prepare the webhook's certificate")]
     Certificate(#[from] CertificateError),
-    #[error("failed to serve the webhook")]
-    Tls(#[from] rustls::Error),
+    #[error("failed to prepare the webhook's certificate")]
+    MakeCertificate(#[from] MakeError),
     #[error("failed to reach the API server")]
     Api(#[from] ApiError),
 }
@@ -241,7 +241,7 @@ async fn start_webhook(
 ) -> Result<Registration, OperatorError> {
     let certificates = match &options.files {
         Some(files) => Certificates::load(files.clone())?,
-        None => Certificates::make(names(&options.target))?,
+        None => make_certificate(names(&options.target))?,
     };
     let listener = listen(options.listen, "--webhook-listen").await?;
     let state = WebhookState { shared: shared.clone(), cluster: options.cluster.as_str().into(), is_leading };
@@ -251,7 +251,9 @@ async fn start_webhook(
             tracing::error!(%error, "the webhook does not serve");
         }
     });
-    servers.spawn(certificates.clone().keep_fresh());
+    let fresh = certificates.clone();
+    // Nobody asks: the files are looked at now and then.
+    servers.spawn(async move { fresh.keep_fresh(&Notify::new()).await });
     let (api, name, target) = (api.clone(), options.configuration.clone(), options.target.clone());
     Ok(Registration { api, name, target, certificates, shared })
 }

@@ -26,6 +26,7 @@ pub struct GitMetrics {
     commits: PerBranch<Counter>,
     commit_bytes: PerBranch<Counter>,
     pub(super) rebase_retries: PerBranch<Counter>,
+    pub(super) push_failures: PerBranch<Counter>,
     pub(super) queue_depth: PerBranch<Gauge>,
     pub(super) active_workers: Gauge,
     pub(super) push_seconds: Seconds,
@@ -43,6 +44,7 @@ impl Default for GitMetrics {
             commits: Family::default(),
             commit_bytes: Family::default(),
             rebase_retries: Family::default(),
+            push_failures: Family::default(),
             queue_depth: Family::default(),
             active_workers: Gauge::default(),
             push_seconds: seconds(),
@@ -59,6 +61,7 @@ impl GitMetrics {
             ("commits", "Commits pushed", &self.commits),
             ("commit_bytes", "Bytes of the files in pushed commits", &self.commit_bytes),
             ("rebase_retries", "Pushes planned again because the remote had moved", &self.rebase_retries),
+            ("push_failures", "Attempts to bring changes to the remote that failed", &self.push_failures),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());
@@ -74,13 +77,20 @@ impl GitMetrics {
         registry.register_with_unit("lag", lag, Unit::Seconds, self.lag_seconds.clone());
     }
 
+    /// All of a branch's, from its start: what is not there cannot be alerted on.
+    pub(super) fn announce(&self, labels: &BranchLabels) {
+        self.note(labels, &Report::default(), 0);
+        drop(self.rebase_retries.get_or_create(labels));
+        drop(self.push_failures.get_or_create(labels));
+        drop(self.push_seconds.get_or_create(labels));
+        drop(self.lag_seconds.get_or_create(labels));
+    }
+
     pub(super) fn note(&self, labels: &BranchLabels, report: &Report, depth: usize) {
         self.objects_written.get_or_create(labels).inc_by(report.written);
         self.files_deleted.get_or_create(labels).inc_by(report.deleted);
         self.commits.get_or_create(labels).inc_by(report.commits);
         self.commit_bytes.get_or_create(labels).inc_by(report.bytes);
-        // There from the first look on: what is not there cannot be alerted on.
-        drop(self.rebase_retries.get_or_create(labels));
         self.queue_depth.get_or_create(labels).set(i64::try_from(depth).unwrap_or(i64::MAX));
     }
 }

@@ -86,6 +86,7 @@ impl Worker {
         metrics: GitMetrics,
         labels: BranchLabels,
     ) -> Self {
+        metrics.announce(&labels);
         let memory = SecretMemory::default();
         Self { config, shared, status, reader, metrics, labels, clone: None, draft: None, memory }
     }
@@ -250,6 +251,7 @@ impl Worker {
         let failure = failure(error, attempts);
         tracing::warn!(branch = %self.config.branch, attempts, reason = failure.reason.as_str(), "{}", failure.message);
         let depth = self.shared.depth();
+        self.metrics.push_failures.get_or_create(&self.labels).inc();
         self.metrics.queue_depth.get_or_create(&self.labels).set(i64::try_from(depth).unwrap_or(i64::MAX));
         self.status.send_modify(|status| (status.failure, status.queue_depth) = (Some(failure), depth));
         if is_damage(error) {

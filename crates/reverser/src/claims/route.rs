@@ -59,6 +59,16 @@ impl Routes {
         destinations.flatten().map(|selection| selection.namespace.as_deref())
     }
 
+    /// Destinations to which a watch of the type in this namespace, or in all,
+    /// tells something.
+    pub fn told_by(&self, id: &TypeId, namespace: Option<&str>) -> impl Iterator<Item = &Id> {
+        let destinations = self.types.get(id).into_iter().flatten();
+        let is_told = move |selections: &[Selection]| {
+            namespace.is_none() || selections.iter().any(|selection| selection.covers(namespace))
+        };
+        destinations.filter(move |(_, selections)| is_told(selections)).map(|(id, _)| id)
+    }
+
     /// The types and namespaces of one destination.
     pub fn of_destination(&self, destination: &Id) -> impl Iterator<Item = (&TypeId, &Selection)> {
         self.types.iter().flat_map(move |(id, destinations)| {

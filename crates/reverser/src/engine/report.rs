@@ -72,8 +72,8 @@ impl Engine {
             })
             .collect();
         let is_mirrored = |active: &Active| {
-            let status = self.branches.get(&active.branch).map(|branch| branch.status().borrow().clone());
-            active.branch.0 == *id && status.is_some_and(|status| active.is_mirrored(&status))
+            let branch = self.branches.get(&active.branch).filter(|_| active.branch.0 == *id);
+            branch.is_some_and(|branch| active.is_mirrored(&branch.status().borrow()))
         };
         // An empty repository has no head before the first object.
         if heads.is_empty() && !self.destinations.values().any(is_mirrored) {
@@ -172,8 +172,8 @@ impl Engine {
             StatusBody::ready(Reason::Watching, format!("{} types are watched", watched.len()))
         };
         let commit = verdict.destination.as_ref().and_then(|id| {
-            let branch = self.branches.get(&self.destinations.get(id)?.branch)?;
-            let status = branch.status().borrow().clone();
+            let status = self.branches.get(&self.destinations.get(id)?.branch)?.status();
+            let status = status.borrow();
             status.destinations.get(&destination_id(id))?.last_commit.as_ref().map(ToString::to_string)
         });
         body.with("watched", watched).with("waitingFor", verdict.waiting.clone()).with("lastCommit", commit)

@@ -18,7 +18,19 @@ impl Engine {
         for id in ids {
             self.seed_destination(&id);
         }
-        self.drop_lists();
+        self.drop_lists(self.claims.keys().cloned().collect());
+    }
+
+    /// The same after one new list: only for those who may have waited for it.
+    pub(super) fn seed_listed(&mut self, claim: &ClaimId) {
+        let ids = self.told_by(claim);
+        ids.iter().for_each(|id| self.seed_destination(id));
+        let claims = ids.iter().flat_map(|id| self.desired.claims_of(id)).chain([claim.clone()]).collect();
+        self.drop_lists(claims);
+    }
+
+    fn told_by(&self, claim: &ClaimId) -> Vec<Id> {
+        self.desired.routes.told_by(&claim.of, claim.namespace.as_deref()).cloned().collect()
     }
 
     fn seed_destination(&mut self, id: &Id) {
@@ -125,19 +137,15 @@ impl Engine {
     }
 
     /// Lists are kept only as long as somebody waits for another one.
-    fn drop_lists(&mut self) {
-        let waiting: BTreeSet<_> = self
-            .destinations
-            .iter()
-            .flat_map(|(id, active)| {
-                let whole = if active.is_unseeded { self.desired.claims_of(id) } else { BTreeSet::new() };
-                let types = active.unseeded_types.iter().flat_map(|of| self.desired.claims_of_type(id, of));
-                whole.into_iter().chain(types)
-            })
-            .collect();
-        for (id, watched) in &mut self.claims {
-            if !waiting.contains(id) {
-                watched.list = None;
+    fn drop_lists(&mut self, claims: BTreeSet<ClaimId>) {
+        for claim in claims {
+            let is_waiting = |id: &Id| {
+                let active = self.destinations.get(id);
+                active.is_some_and(|active| active.is_unseeded || active.unseeded_types.contains(&claim.of))
+            };
+            let has_list = self.claims.get(&claim).is_some_and(|watched| watched.list.is_some());
+            if has_list && !self.told_by(&claim).iter().any(is_waiting) {
+                drop(self.claims.get_mut(&claim).and_then(|watched| watched.list.take()));
             }
         }
     }

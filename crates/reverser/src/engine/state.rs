@@ -280,7 +280,7 @@ impl Engine {
             Told::Listed(list) => {
                 watched.error = None;
                 watched.listed(list);
-                self.seed();
+                self.seed_listed(id);
                 self.is_report_due = true;
             }
             Told::Changed(seen) => {
@@ -292,6 +292,7 @@ impl Engine {
                 self.release(released);
             }
             Told::Failed(error) => {
+                self.parts.shared.metrics.watch_failures.inc();
                 watched.error = Some(error);
                 self.is_report_due = true;
             }

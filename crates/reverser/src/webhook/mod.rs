@@ -7,6 +7,6 @@ mod certificates;
 mod register;
 mod server;
 
-pub use certificates::{CertificateError, CertificateFiles, Certificates};
+pub use certificates::{MakeError, make_certificate};
 pub use register::{Registration, Target, keep_registered};
 pub use server::{PATH, WebhookState, serve};

@@ -8,9 +8,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use tidegate_tls::Certificates;
 use tokio::time::sleep;
 
-use super::certificates::Certificates;
 use super::server::PATH;
 use crate::claims::{Routes, TypeId};
 use crate::cluster::{Api, ApiError, collection, object};
@@ -51,7 +51,7 @@ pub async fn keep_registered(registration: Registration) {
         match register(&registration).await {
             Ok(()) => tokio::select! {
                 () = registration.shared.replanned.notified() => {}
-                () = registration.certificates.renewed.notified() => {}
+                () = registration.certificates.renewed() => {}
                 () = sleep(CHECK_INTERVAL) => {}
             },
             Err(error) => {

@@ -13,12 +13,12 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
+use tidegate_tls::{CertificateError, Certificates};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::certificates::Certificates;
 use crate::attribution::read_review;
 use crate::engine::Shared;
 
@@ -27,6 +27,8 @@ pub const PATH: &str = "/process-validating-webhook";
 const BODY_BYTES_MAX: usize = 8 << 20;
 /// The API server keeps a few connections open for each of its replicas.
 const CONNECTIONS_MAX: usize = 256;
+/// As ALPN names them, the best first.
+const PROTOCOLS: [&str; 2] = ["h2", "http/1.1"];
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]
@@ -43,8 +45,8 @@ pub async fn serve(
     listener: TcpListener,
     certificates: Arc<Certificates>,
     state: WebhookState,
-) -> Result<(), rustls::Error> {
-    let acceptor = certificates.acceptor()?;
+) -> Result<(), CertificateError> {
+    let acceptor = certificates.acceptor(&PROTOCOLS)?;
     let app = router(state);
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();

@@ -1,12 +1,15 @@
 //! Where we listen, decided before anything is served.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use tidegate_tls::Certificates;
 use tokio::net::{TcpListener, TcpSocket};
+use tokio_rustls::TlsAcceptor;
 
-use super::tls::{Certificates, TlsError, TlsFiles};
+use super::tls::{TlsError, TlsFiles};
 
 /// Connections that the kernel keeps for us while we are busy accepting.
 const BACKLOG: u32 = 1024;
@@ -49,8 +52,31 @@ pub enum ListenError {
 #[derive(Debug)]
 pub struct Listener {
     pub(super) socket: TcpListener,
-    pub(super) certificates: Option<Arc<Certificates>>,
+    pub(super) tls: Option<Tls>,
     address: SocketAddr,
+}
+
+/// How clients are met that speak TLS.
+pub(super) struct Tls {
+    pub certificates: Arc<Certificates>,
+    pub acceptor: TlsAcceptor,
+    /// For those that are turned away: HTTP/1.1 says it in one line.
+    pub refusals: TlsAcceptor,
+}
+
+impl Tls {
+    fn load(files: TlsFiles) -> Result<Self, TlsError> {
+        let certificates = Certificates::load(files)?;
+        let acceptor = certificates.acceptor(&["h2", "http/1.1"])?;
+        let refusals = certificates.acceptor(&["http/1.1"])?;
+        Ok(Self { certificates, acceptor, refusals })
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tls({:?})", self.certificates)
+    }
 }
 
 impl Listener {
@@ -60,10 +86,10 @@ impl Listener {
         if tls.is_none() && *plaintext == Plaintext::LoopbackOnly && !address.ip().is_loopback() {
             return Err(ListenError::Plaintext { address: *address });
         }
-        let certificates = tls.clone().map(Certificates::load).transpose()?;
+        let tls = tls.clone().map(Tls::load).transpose()?;
         let socket = bind_socket(*address).map_err(|source| classify(*address, source))?;
         let address = socket.local_addr().map_err(|source| classify(*address, source))?;
-        Ok(Self { socket, certificates, address })
+        Ok(Self { socket, tls, address })
     }
 
     /// With the real port, if port 0 was asked for.
@@ -72,7 +98,7 @@ impl Listener {
     }
 
     pub fn url(&self) -> String {
-        let scheme = if self.certificates.is_some() { "https" } else { "http" };
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 }

@@ -15,9 +15,10 @@ use tokio_rustls::TlsAcceptor;
 use super::connection::{self, Shared};
 use super::error::HttpError;
 use super::limits::Limits;
-use super::listener::Listener;
+use super::listener::{Listener, Tls};
 use super::shutdown::Shutdown;
 use super::stream::Place;
+use super::tls::keep_fresh;
 use crate::metrics::Metrics;
 
 /// Refusals under way at once; beyond, a connection is closed without a word.
@@ -49,18 +50,18 @@ pub async fn serve(
     shutdown: Shutdown,
     metrics: Arc<Metrics>,
 ) -> Outcome {
-    let Listener { socket, certificates, .. } = listener;
-    let acceptor = |protocols: &[&str]| certificates.as_ref().map(|certificates| certificates.acceptor(protocols));
+    let Listener { socket, tls, .. } = listener;
+    let acceptor = |of: fn(&Tls) -> &TlsAcceptor| tls.as_ref().map(|tls| of(tls).clone());
     let places = Arc::new(Semaphore::new(limits.connections_max as usize));
     let door = Door {
-        shared: Shared { router, limits, shutdown: shutdown.clone(), tls: acceptor(&["h2", "http/1.1"]) },
+        shared: Shared { router, limits, shutdown: shutdown.clone(), tls: acceptor(|tls| &tls.acceptor) },
         places: places.clone(),
         refusals: Arc::new(Semaphore::new(REFUSALS_MAX)),
-        refusal_tls: acceptor(&["http/1.1"]),
+        refusal_tls: acceptor(|tls| &tls.refusals),
         metrics,
     };
-    if let Some(certificates) = certificates {
-        tokio::spawn(certificates.keep_fresh(shutdown.clone()));
+    if let Some(tls) = tls {
+        tokio::spawn(keep_fresh(tls.certificates, shutdown.clone()));
     }
     accept_until_drain(&socket, &door, &shutdown).await;
     // A client that comes now is told by the kernel, and goes elsewhere.

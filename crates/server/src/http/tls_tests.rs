@@ -14,14 +14,13 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::tls::Certificates;
 use super::{Limits, Listen, Listener, Plaintext, Shutdown, TlsFiles, serve};
 use crate::metrics::Metrics;
 
 /// Writes a new certificate for `localhost`.
 fn write_certificate(directory: &Path) -> (TlsFiles, CertificateDer<'static>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let files = TlsFiles { cert: directory.join("cert.pem"), key: directory.join("key.pem") };
+    let files = TlsFiles { cert: directory.join("cert.pem"), key: directory.join("key.pem"), ca: None };
     fs::write(&files.cert, made.cert.pem()).unwrap();
     fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
     (files, made.cert.der().clone())
@@ -100,42 +99,4 @@ async fn a_full_server_says_so_in_http_1() {
     let _first = handshake(&address, &cert, &["h2"]).await.unwrap();
     let answer = ask(handshake(&address, &cert, &["h2", "http/1.1"]).await.unwrap()).await;
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
-}
-
-#[tokio::test]
-async fn a_renewed_certificate_is_taken_and_a_broken_one_is_not() {
-    let directory = TempDir::new().unwrap();
-    let (files, old) = write_certificate(directory.path());
-    let listener = listen(&files);
-    let certificates = listener.certificates.clone().unwrap();
-    let address = start(listener, Limits::default());
-    let (_, new) = write_certificate(directory.path());
-    assert!(handshake(&address, &old, &[]).await.is_ok(), "not yet");
-    certificates.reload().unwrap();
-    assert!(handshake(&address, &new, &[]).await.is_ok());
-    assert!(handshake(&address, &old, &[]).await.is_err());
-    fs::write(&files.cert, "nonsense").unwrap();
-    assert!(certificates.reload().is_err());
-    assert!(handshake(&address, &new, &[]).await.is_ok(), "what works stays");
-}
-
-#[test]
-fn files_that_cannot_be_used_are_named() {
-    let (directory, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let (files, _) = write_certificate(directory.path());
-    let (stranger, _) = write_certificate(other.path());
-    let missing = directory.path().join("missing.pem");
-    let empty = directory.path().join("empty.pem");
-    fs::write(&empty, "").unwrap();
-    for (cert, key, named) in [
-        (&missing, &files.key, "missing.pem"),
-        (&files.cert, &missing, "missing.pem"),
-        (&empty, &files.key, "no certificate"),
-        (&files.cert, &empty, "no private key"),
-        (&files.key, &files.key, "no certificate"),
-        (&files.cert, &stranger.key, "do not belong together"),
-    ] {
-        let error = Certificates::load(TlsFiles { cert: cert.clone(), key: key.clone() }).unwrap_err().to_string();
-        assert!(error.contains(named), "{error}");
-    }
 }

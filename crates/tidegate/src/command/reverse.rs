@@ -13,8 +13,9 @@ use tidegate_reverser::cluster::{Api, connect};
 use tidegate_reverser::engine;
 use tidegate_reverser::install::{InstallOptions, manifests};
 use tidegate_reverser::lease::Rank;
+use tidegate_reverser::operator::CertificateFiles;
 use tidegate_reverser::operator::{self, LeaseOptions, OperatorOptions, WebhookOptions};
-use tidegate_reverser::webhook::{CertificateFiles, Target};
+use tidegate_reverser::webhook::Target;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::UsageError;

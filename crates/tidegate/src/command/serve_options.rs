@@ -48,7 +48,7 @@ pub fn options(config: Config, hook_program: PathBuf, search_path: OsString) -> 
         data_dir,
         listen: Listen {
             address: listen,
-            tls: cert.zip(key).map(|(cert, key)| TlsFiles { cert, key }),
+            tls: cert.zip(key).map(|(cert, key)| TlsFiles { cert, key, ca: None }),
             plaintext: if allow_plaintext { Plaintext::Allowed } else { Plaintext::LoopbackOnly },
         },
         store: store_options(window, &list, &watch, store),

@@ -14,7 +14,7 @@ use crate::rig::plane;
 const ALICE_IS: &str = "alice <alice@users.noreply.cluster.local>";
 /// Nothing is written unless it has to be.
 const PATIENT: &[&str] = &["--git-batch-silence=1h", "--git-batch-max-wait-sec=3600"];
-const METRICS: [&str; 14] = [
+const METRICS: [&str; 16] = [
     "objects_scanned_total",
     "objects_written_total",
     "files_deleted_total",
@@ -27,6 +27,8 @@ const METRICS: [&str; 14] = [
     "enrich_misses_total",
     "kv_evictions_total",
     "watches",
+    "watch_failures_total",
+    "push_failures_total",
     "push_seconds_count",
     "lag_seconds_count",
 ];

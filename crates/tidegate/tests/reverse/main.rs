@@ -13,3 +13,4 @@ mod outages;
 #[path = "../cli/process.rs"]
 mod process;
 mod rig;
+mod takeover;

@@ -85,11 +85,11 @@ fn a_renewed_certificate_is_taken_up_and_a_broken_one_is_not() {
     assert!(author(&place, "first").starts_with("alice "));
     let before = trusted(&plane);
     fs::write(&files[0], "no certificate").unwrap();
-    operator.process.err.until("the webhook's old certificate stays");
+    operator.process.err.until("the old certificate stays");
     place.apply_as(ALICE, &place.config_map("second", "1"));
     assert!(author(&place, "second").starts_with("alice "));
     write_certificate(folder.path());
-    operator.process.err.until("the webhook's certificate was reloaded");
+    operator.process.err.until("certificate reloaded");
     wait("the new authority", || (trusted(&plane) != before).then_some(()));
     place.apply_as(BOB, &place.config_map("third", "1"));
     assert!(author(&place, "third").starts_with("bob "));

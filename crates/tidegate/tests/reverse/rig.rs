@@ -50,7 +50,7 @@ impl Plane {
         let (webhook, health) = (free_port(), free_port());
         let kubeconfig = self.cluster.kubeconfig(ADMIN);
         let work_dir = self.scratch.path().join(folder);
-        Start { kubeconfig, work_dir, webhook, called: webhook, health, more: Vec::new() }
+        Start { kubeconfig, work_dir, webhook, called: webhook, health, is_in_pod: false, more: Vec::new() }
     }
 }
 
@@ -61,12 +61,19 @@ pub struct Start {
     /// Where the API server calls the webhook.
     called: u16,
     health: u16,
+    is_in_pod: bool,
     more: Vec<String>,
 }
 
 impl Start {
     pub fn with(mut self, flags: &[&str]) -> Self {
         self.more.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        self
+    }
+
+    /// As Kubernetes would start it: one replica of a Deployment.
+    pub fn in_pod(mut self) -> Self {
+        self.is_in_pod = true;
         self
     }
 
@@ -83,7 +90,10 @@ impl Start {
         command.arg(format!("--webhook-listen=127.0.0.1:{}", self.webhook));
         command.arg(format!("--webhook-url=https://127.0.0.1:{}", self.called));
         command.arg(format!("--health-listen=127.0.0.1:{}", self.health)).args(&self.more);
-        Reverser { process: Running::start(&mut command), health: self.health }
+        if self.is_in_pod {
+            command.env("KUBERNETES_SERVICE_HOST", "127.0.0.1");
+        }
+        Reverser { process: Running::start(&mut command), health: self.health, webhook: self.called }
     }
 
     pub fn ready(self) -> Reverser {
@@ -96,6 +106,8 @@ impl Start {
 pub struct Reverser {
     pub process: Running,
     health: u16,
+    /// Where the API server calls it.
+    pub webhook: u16,
 }
 
 impl Reverser {
