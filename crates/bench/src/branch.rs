@@ -49,16 +49,26 @@ impl Branch {
         &mut self,
         commits: impl IntoIterator<Item = I>,
     ) -> anyhow::Result<()> {
+        let before = self.commits;
+        let files = commits.into_iter().zip(before..).map(|(gadgets, commit)| {
+            let definition = (commit == 0).then(|| ("crd.json".to_owned(), seed::definition_text()));
+            definition.into_iter().chain(gadgets.into_iter().map(move |at| (path(at), text(at, commit))))
+        });
+        self.commit_files(files)
+    }
+
+    /// One commit for each item: paths and their texts.
+    pub fn commit_files<I: IntoIterator<Item = (String, String)>>(
+        &mut self,
+        commits: impl IntoIterator<Item = I>,
+    ) -> anyhow::Result<()> {
         let mut child =
             self.git().args(["fast-import", "--quiet", "--force"]).stdin(Stdio::piped()).spawn().context("git")?;
         let mut stream = BufWriter::new(child.stdin.take().context("a pipe")?);
-        for (at, gadgets) in commits.into_iter().enumerate() {
+        for (at, files) in commits.into_iter().enumerate() {
             begin(&mut stream, at == 0 && self.commits > 0)?;
-            if self.commits == 0 {
-                modify(&mut stream, "crd.json", &seed::definition_text())?;
-            }
-            for gadget in gadgets {
-                modify(&mut stream, &path(gadget), &text(gadget, self.commits))?;
+            for (path, text) in files {
+                modify(&mut stream, &path, &text)?;
             }
             self.commits += 1;
         }

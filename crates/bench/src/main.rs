@@ -5,6 +5,7 @@
 
 mod branch;
 mod commits;
+mod controllers;
 mod http;
 mod lists;
 mod process;
@@ -58,37 +59,50 @@ enum Rows {
     Api,
     Git,
     Reverse,
+    Controllers,
 }
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
+    let mut table = Table::default();
     // One thread: the machine's other core is the server's.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(run(arguments))
-}
-
-async fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let Arguments { tidegate, seconds, large, window, branch, watched, only } = arguments;
-    let duration = Duration::from_secs(seconds);
-    let mut table = Table::default();
-    let wants = |rows| only.is_none_or(|only| only == rows);
-    if wants(Rows::Api) {
-        api(&mut table, &tidegate, duration).await?;
-        if large > 0 {
-            scale::large(&mut table, &tidegate, large).await?;
-        }
-        if window > 0 {
-            scale::window(&mut table, &tidegate, window).await?;
-        }
-    }
-    if wants(Rows::Git) {
-        pushes::run(&mut table, &tidegate, &pushes::Sizes { load: duration, branch, large }).await?;
-    }
-    if wants(Rows::Reverse) {
-        commits::run(&mut table).await?;
-        reverse::run(&mut table, &tidegate, &reverse::Sizes { load: duration, watched }).await?;
+    runtime.block_on(clients(&mut table, &arguments))?;
+    if arguments.wants(Rows::Controllers) {
+        // Server and manager in this process, with threads as `serve` has them.
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(controllers::run(&mut table, &arguments.tidegate, arguments.large))?;
     }
     table.print();
+    Ok(())
+}
+
+impl Arguments {
+    fn wants(&self, rows: Rows) -> bool {
+        self.only.is_none_or(|only| only == rows)
+    }
+}
+
+/// What is measured from outside of a server's process.
+async fn clients(table: &mut Table, arguments: &Arguments) -> anyhow::Result<()> {
+    let Arguments { tidegate, seconds, large, window, branch, watched, only: _ } = arguments;
+    let load = Duration::from_secs(*seconds);
+    if arguments.wants(Rows::Api) {
+        api(table, tidegate, load).await?;
+        if *large > 0 {
+            scale::large(table, tidegate, *large).await?;
+        }
+        if *window > 0 {
+            scale::window(table, tidegate, *window).await?;
+        }
+    }
+    if arguments.wants(Rows::Git) {
+        pushes::run(table, tidegate, &pushes::Sizes { load, branch: *branch, large: *large }).await?;
+    }
+    if arguments.wants(Rows::Reverse) {
+        commits::run(table).await?;
+        reverse::run(table, tidegate, &reverse::Sizes { load, watched: *watched }).await?;
+    }
     Ok(())
 }
 

@@ -40,12 +40,12 @@ pub fn definition_text() -> String {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "gadgets.bench.example"}, "spec": definition()["spec"]}).to_string()
 }
 
-fn gadget(at: usize) -> Value {
+fn gadget(at: usize, generation: i64) -> Value {
     let items: Vec<Value> = (0..20).map(|n| json!({"key": format!("item-{n}"), "value": at + n})).collect();
     json!({
         "apiVersion": "bench.example/v1", "kind": "Gadget",
         "metadata": {
-            "name": name(at), "namespace": NAMESPACE, "uid": format!("00000000-0000-4000-8000-{at:012}"), "generation": 1,
+            "name": name(at), "namespace": NAMESPACE, "uid": format!("00000000-0000-4000-8000-{at:012}"), "generation": generation,
             "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"shard": (at % 100).to_string()},
         },
         "spec": {"payload": "x".repeat(700), "items": items},
@@ -53,21 +53,32 @@ fn gadget(at: usize) -> Value {
     })
 }
 
-fn write(plural: &str, group: &str, namespace: Option<&str>, object: Value) -> Write {
+/// Puts the object, whatever is there.
+pub fn write(plural: &str, group: &str, namespace: Option<&str>, object: Value) -> Write {
     let object = Object::from_value(object).expect("an object");
     let key = ObjectKey::new(GroupResource::new(group, plural), namespace, object.name());
-    Write { key, expect: Expect::Absent, op: Op::Put(EncodedObject::new(&object)), rebase: None }
+    Write { key, expect: Expect::Any, op: Op::Put(EncodedObject::new(&object)), rebase: None }
 }
 
 pub async fn objects(data_dir: &Path, count: usize) -> anyhow::Result<()> {
+    let crd = write("customresourcedefinitions", "apiextensions.k8s.io", None, definition());
+    let gadgets = (0..count).map(|at| write("gadgets", "bench.example", Some(NAMESPACE), gadget(at, 1)));
+    commit(data_dir, std::iter::once(crd).chain(gadgets)).await
+}
+
+/// A new generation of some of them.
+pub async fn change_objects(data_dir: &Path, numbers: impl Iterator<Item = usize>) -> anyhow::Result<()> {
+    commit(data_dir, numbers.map(|at| write("gadgets", "bench.example", Some(NAMESPACE), gadget(at, 2)))).await
+}
+
+/// Into the store of a server that does not run.
+pub async fn commit(data_dir: &Path, writes: impl Iterator<Item = Write>) -> anyhow::Result<()> {
     std::fs::create_dir_all(data_dir)?;
     let store = Store::open(&data_dir.join("store"), Options::default())?;
-    let crd = write("customresourcedefinitions", "apiextensions.k8s.io", None, definition());
-    store.commit(Transaction { writes: vec![crd], marks: Vec::new() }).await?;
-    for start in (0..count).step_by(BATCH) {
-        let batch =
-            (start..count.min(start + BATCH)).map(|at| write("gadgets", "bench.example", Some(NAMESPACE), gadget(at)));
-        store.commit(Transaction { writes: batch.collect(), marks: Vec::new() }).await?;
+    let mut writes = writes.peekable();
+    while writes.peek().is_some() {
+        let batch = writes.by_ref().take(BATCH).collect();
+        store.commit(Transaction { writes: batch, marks: Vec::new() }).await?;
     }
     store.close().await;
     Ok(())
