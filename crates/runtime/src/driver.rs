@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::clock::{Clock, millis, stopped};
 use crate::index::Touched;
 use crate::indexer::Subscription;
+use crate::known::KnownKeys;
 use crate::ledger::{Ledger, Save};
 use crate::queue::{Cause, Done, Position, Priority, Queue, Taken, Trigger};
 use crate::reader::{FEED_BATCHES_MAX, Feed, Happened, Listed, Reader, Seen};
@@ -25,9 +26,6 @@ use crate::sweep;
 use crate::worker::{Finished, Run, Verdict, Worker};
 use crate::{ApiError, Client, Controller, ControllerReport, Fence, Plane, StateChange, StateRow};
 
-/// Rows in one write: about 100 bytes each, so one request stays below 1 MiB.
-const SAVE_ROWS_MAX: usize = 5_000;
-
 /// Everything that a driver is given.
 pub(crate) struct Job {
     pub controller: Controller,
@@ -35,6 +33,7 @@ pub(crate) struct Job {
     pub client: Client,
     pub fence: Fence,
     pub save_interval: Duration,
+    pub save_rows_max: usize,
     pub drain: Duration,
     pub report: watch::Sender<ControllerReport>,
     /// True when it is time to stop.
@@ -48,6 +47,7 @@ pub(crate) struct Driver {
     clock: Clock,
     queue: Queue,
     ledger: Ledger,
+    known: KnownKeys,
     received: Position,
     workers: JoinSet<Finished>,
     feed: mpsc::Receiver<Feed>,
@@ -123,6 +123,7 @@ impl Driver {
             clock,
             queue,
             ledger,
+            known: KnownKeys::default(),
             received: checkpoint,
             workers: JoinSet::new(),
             feed,
@@ -148,7 +149,7 @@ impl Driver {
             tokio::select! {
                 () = stopped(&mut stop) => return self.drain().await,
                 Some(feed) = self.feed.recv(), if self.held.is_none() => self.take_feed(feed),
-                Some(touched) = self.touches.recv() => self.take_touched(&touched),
+                Some(touched) = self.touches.recv(), if self.held.is_none() => self.hear_touched(touched),
                 Some(keys) = self.sweep.next() => self.take_sweep(&keys),
                 Some(finished) = self.workers.join_next(), if !self.workers.is_empty() => self.take_finished(finished),
                 rows = write(&mut self.saving), if self.saving.is_some() => self.take_saved(rows?),
@@ -189,15 +190,28 @@ impl Driver {
         }
     }
 
+    /// An index may know an object before our own reader does, and an object
+    /// that is reconciled must be known.
+    fn hear_touched(&mut self, touched: Touched) {
+        let fresh = touched.keys().iter().filter(|key| !self.known.contains(key)).cloned().collect();
+        self.take_feed(Feed::Touched { touched, fresh });
+    }
+
     fn take_known_feed(&mut self, feed: Feed) {
         match feed {
+            Feed::Touched { touched, fresh } => {
+                fresh.iter().for_each(|key| self.known.insert(key));
+                self.take_touched(&touched);
+            }
             Feed::Listed { keys, gone, fresh: _ } => {
                 for Listed { key, generation } in &keys {
                     self.ledger.came(key);
+                    self.known.insert(key);
                     self.add(key, Priority::Low, Some(None), Cause::State { generation: *generation });
                 }
                 for key in &gone {
                     self.ledger.went(key);
+                    self.known.insert(key);
                     self.add(key, Priority::Low, Some(None), Cause::Release);
                 }
             }
@@ -208,6 +222,7 @@ impl Driver {
                         Happened::Changed { generation } => Cause::State { generation: *generation },
                         Happened::Came | Happened::Went => Cause::Release,
                     };
+                    self.known.insert(key);
                     match what {
                         Happened::Came => self.ledger.came(key),
                         Happened::Went => self.ledger.went(key),
@@ -230,6 +245,7 @@ impl Driver {
         // Found again by the next audit, so nothing is owed.
         let priority = if touched.is_audit() { Priority::Low } else { Priority::High };
         for key in touched.keys() {
+            self.ledger.touched(key);
             self.add(key, priority, None, Cause::Touch);
         }
     }
@@ -313,6 +329,7 @@ impl Driver {
         }
         let report = serde_json::to_vec(&*self.job.report.borrow()).unwrap_or_default();
         let save = self.ledger.plan(&mut self.queue, self.received, report).unwrap_or_default();
+        save.forgotten.iter().for_each(|key| self.known.remove(key));
         let write = self.write(save.changes.clone(), Releases::Read);
         self.saving = Some(Saving { write, save: Some(save) });
     }
@@ -323,10 +340,11 @@ impl Driver {
         releases: Releases,
     ) -> BoxFuture<'static, Result<Vec<StateRow>, ApiError>> {
         let (plane, name, fence) = (self.job.plane.clone(), self.job.controller.name.clone(), self.job.fence.clone());
+        let rows_max = self.job.save_rows_max.max(1);
         Box::pin(async move {
             // In order: what is said to be recorded comes before the
             // checkpoint that relies on it.
-            for chunk in changes.chunks(SAVE_ROWS_MAX) {
+            for chunk in changes.chunks(rows_max) {
                 plane.state_write(&name, Some(&fence), chunk.to_vec()).await?;
             }
             match releases {
@@ -429,7 +447,7 @@ impl Feed {
     /// Keys that must be known before they are reconciled.
     fn fresh(&self) -> Box<dyn Iterator<Item = &ObjectKey> + '_> {
         match self {
-            Self::Listed { fresh, .. } => Box::new(fresh.iter()),
+            Self::Listed { fresh, .. } | Self::Touched { fresh, .. } => Box::new(fresh.iter()),
             Self::Events { events, .. } => {
                 Box::new(events.iter().filter(|seen| seen.what == Happened::Came).map(|seen| &seen.key))
             }

@@ -1,15 +1,17 @@
 //! What reconcilers know of other objects, kept up to date by the manager.
 
+use bytes::Bytes;
 use tidegate_model::{GroupResource, ObjectKey};
 use tokio::sync::{mpsc, watch};
 
 use crate::indexer::Subscriber;
-use crate::{Item, Kind};
+use crate::{BoxError, Item, Kind};
 
 /// A structure of the author's own over all objects of some kinds, written by
 /// one task and read by many reconcilers.
 ///
-/// It is filled from a list when the manager starts, then follows the watch.
+/// It is filled from a list when the manager starts (or from what was saved of
+/// it, see [`Durable`]), then follows the watch.
 /// A change names the keys that must be reconciled because of it ("a product
 /// that moves touches two categories"), in proportion to the change.
 pub trait Index: Send + Sync + 'static {
@@ -32,6 +34,45 @@ pub trait Index: Send + Sync + 'static {
     fn audit(&self, touched: &mut Touched);
 }
 
+/// An index that is saved as it changes. A manager that starts loads its
+/// records and follows the watch from where they end: what it reads of an
+/// object is what the index keeps of it, and nobody is audited.
+///
+/// A record says all that the index holds of one object, and whether the
+/// object needs a reconcile. Whenever a record becomes another, `apply` says so
+/// with [`Touched::changed`]; an index that was given the records of another
+/// one must be equal to it.
+pub trait Durable: Index {
+    /// Names its rows: letters, digits, `-` and `.`, and never the name of a
+    /// controller or another index.
+    fn name(&self) -> &'static str;
+
+    /// Raised when records are written in another way: older ones are not
+    /// read, and the index is filled from a list.
+    fn format(&self) -> u32;
+
+    /// `None` if nothing is held of the key.
+    fn record(&self, key: &ObjectKey) -> Option<Bytes>;
+
+    /// Takes records back, before any change is applied. After an error the
+    /// index is filled from a list, over what it has taken so far.
+    fn load(&self, kind: &Kind, records: &[SavedRecord<'_>]) -> Result<(), BoxError>;
+
+    /// Called after the records when a crash has left some that are newer than
+    /// others: finds out for every object whether it needs a reconcile, and
+    /// says whose record was wrong about it.
+    fn recheck(&self, touched: &mut Touched);
+}
+
+/// A record as it was saved, and whose it is.
+#[derive(Clone, Copy, Debug)]
+pub struct SavedRecord<'r> {
+    /// `None` for cluster scope.
+    pub namespace: Option<&'r str>,
+    pub name: &'r str,
+    pub value: &'r [u8],
+}
+
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'a> {
     Put(&'a Item),
@@ -52,6 +93,7 @@ impl Change<'_> {
 #[derive(Clone, Default, Debug)]
 pub struct Touched {
     keys: Vec<ObjectKey>,
+    changed: Vec<ObjectKey>,
     everything: bool,
     audit: bool,
 }
@@ -59,6 +101,20 @@ pub struct Touched {
 impl Touched {
     pub fn add(&mut self, key: ObjectKey) {
         self.keys.push(key);
+    }
+
+    /// The key's record is another now, or gone. Of no consequence for an
+    /// index that is not [`Durable`].
+    pub fn changed(&mut self, key: ObjectKey) {
+        self.changed.push(key);
+    }
+
+    pub fn changed_keys(&self) -> &[ObjectKey] {
+        &self.changed
+    }
+
+    pub(crate) fn take_changed(&mut self) -> Vec<ObjectKey> {
+        std::mem::take(&mut self.changed)
     }
 
     /// Every object of every controller that uses the index.
@@ -89,7 +145,7 @@ impl Touched {
     /// What of it concerns the objects of one resource.
     pub(crate) fn only(&self, resource: &GroupResource) -> Self {
         let keys = self.keys.iter().filter(|key| key.resource == *resource).cloned().collect();
-        Self { keys, everything: self.everything, audit: self.audit }
+        Self { keys, changed: Vec::new(), everything: self.everything, audit: self.audit }
     }
 }
 

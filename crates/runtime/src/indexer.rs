@@ -11,8 +11,11 @@ use tidegate_model::{GroupResource, ObjectKey, ResourceVersion};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::reader::Retry;
-use crate::{ApiError, Change, Fault, Index, IndexHandle, Item, Kind, Plane, Touched, WatchEvent};
+use crate::index_load::{Loaded, load};
+use crate::index_reader::{Batch, follow};
+use crate::index_saver::{Ask, Saver};
+use crate::unsaved::Unsaved;
+use crate::{Change, Durable, Index, IndexHandle, Kind, Plane, Touched, WatchEvent};
 
 /// Batches on their way to the index: a page of a list has at most 32 MiB, so
 /// this bounds what is held while the index is filled.
@@ -22,10 +25,18 @@ const TOUCHES_MAX: usize = 64;
 
 pub(crate) struct Indexer {
     index: Arc<dyn Index>,
+    saved: Option<SavedSide>,
     plane: Arc<dyn Plane>,
     filled: watch::Sender<bool>,
     subscribing: mpsc::UnboundedReceiver<Subscriber>,
     subscribers: Vec<Subscriber>,
+}
+
+/// Of an index that is durable.
+struct SavedSide {
+    index: Arc<dyn Durable>,
+    rows_max: usize,
+    asked: mpsc::Receiver<Ask>,
 }
 
 /// A controller that wants to hear of touched keys.
@@ -52,63 +63,115 @@ impl Subscription {
     }
 }
 
-/// What a follower of one kind hands over.
-enum Batch {
-    Page(Vec<Item>),
-    ListEnd,
-    Events(Vec<WatchEvent>),
-}
-
 impl Indexer {
     pub fn new(index: Arc<dyn Index>, plane: Arc<dyn Plane>) -> (Self, IndexHandle) {
         let (filled, filled_at) = watch::channel(false);
         let (subscribe, subscribing) = mpsc::unbounded_channel();
         let handle = IndexHandle { filled: filled_at, subscribe };
-        (Self { index, plane, filled, subscribing, subscribers: Vec::new() }, handle)
+        (Self { index, saved: None, plane, filled, subscribing, subscribers: Vec::new() }, handle)
+    }
+
+    /// `rows_max` of one write.
+    pub fn durable(index: Arc<dyn Durable>, plane: Arc<dyn Plane>, rows_max: usize) -> (Self, IndexHandle, Saver) {
+        let (indexer, handle) = Self::new(index.clone(), plane);
+        let (asking, asked) = mpsc::channel(1);
+        let saver = Saver { name: index.name().into(), asking };
+        (Self { saved: Some(SavedSide { index, rows_max, asked }), ..indexer }, handle, saver)
     }
 
     /// Runs until it is aborted.
     pub async fn run(mut self) {
+        let kinds = self.index.kinds();
+        let (mut held, mut asked) = match self.saved.take() {
+            Some(SavedSide { index, rows_max, asked }) => (self.load(index, rows_max, &kinds).await, Some(asked)),
+            None => (Held::new(&kinds), None),
+        };
         let (sender, mut batches) = mpsc::channel(BATCHES_MAX);
         let mut followers = JoinSet::new();
-        let kinds = self.index.kinds();
         for (at, kind) in kinds.iter().enumerate() {
-            followers.spawn(follow(self.plane.clone(), kind.clone(), at, sender.clone()));
+            followers.spawn(follow(self.plane.clone(), kind.clone(), at, held.from[at], sender.clone()));
         }
-        let mut fills: Vec<Fill> = kinds.iter().map(|_| Fill::default()).collect();
-        if kinds.is_empty() {
-            self.filled.send_replace(true);
-        }
+        self.fill(&held).await;
         loop {
             tokio::select! {
-                Some((at, batch)) = batches.recv() => self.take(&kinds[at], &mut fills, at, batch).await,
+                Some((at, batch)) = batches.recv() => self.take(&kinds[at], &mut held, at, batch).await,
                 Some(subscriber) = self.subscribing.recv() => self.welcome(subscriber).await,
+                Some(ask) = hear(&mut asked) => {
+                    if let Some(unsaved) = &mut held.unsaved {
+                        // A term that has ended does not wait for it.
+                        let _ = ask.answer.send(unsaved.step(ask.before));
+                    }
+                }
                 else => return,
             }
         }
     }
 
-    async fn take(&mut self, kind: &Kind, fills: &mut [Fill], at: usize, batch: Batch) {
+    /// What an earlier life saved, before anything else is applied: a record
+    /// says who is due as of the records of all kinds.
+    async fn load(&self, index: Arc<dyn Durable>, rows_max: usize, kinds: &[Kind]) -> Held {
+        let mut held = Held::new(kinds);
+        let loaded = load(&self.plane, &index, kinds).await;
+        let position = match &loaded {
+            Loaded::Whole { position, .. } => Some(position.clone()),
+            Loaded::Nothing | Loaded::Part => None,
+        };
+        let mut unsaved = Unsaved::new(index.clone(), rows_max, kinds.to_vec(), position);
+        match loaded {
+            // The list goes over what is there.
+            Loaded::Nothing | Loaded::Part => {}
+            Loaded::Whole { position, torn } => {
+                held.fills.iter_mut().for_each(|fill| fill.ended = true);
+                held.from = position.versions.into_iter().map(Some).collect();
+                if torn {
+                    let mut touched = Touched::default();
+                    index.recheck(&mut touched);
+                    unsaved.applied(0, None, touched.take_changed());
+                }
+            }
+        }
+        held.unsaved = Some(unsaved);
+        held
+    }
+
+    async fn take(&mut self, kind: &Kind, held: &mut Held, at: usize, batch: Batch) {
         let mut touched = Touched::default();
+        let mut reached = None;
         match batch {
+            Batch::ListStart => held.fills[at].missing = self.index.keys(kind).into_iter().collect(),
             Batch::Page(items) => {
                 let changes: Vec<Change<'_>> = items.iter().map(Change::Put).collect();
                 self.index.apply(kind, &changes, &mut touched);
-                fills[at].page(&*self.index, kind, &items);
+                for item in &items {
+                    held.fills[at].missing.remove(&item.key);
+                }
             }
-            Batch::ListEnd => {
-                let gone = fills[at].end();
+            Batch::ListEnd(version) => {
+                let gone = held.fills[at].end();
                 let changes: Vec<Change<'_>> = gone.iter().map(Change::Gone).collect();
                 self.index.apply(kind, &changes, &mut touched);
+                reached = Some(version);
+                held.unsaved.iter_mut().for_each(Unsaved::listed);
             }
             Batch::Events(events) => {
                 let changes: Vec<Change<'_>> = events.iter().filter_map(change).collect();
                 self.index.apply(kind, &changes, &mut touched);
+                reached = events.last().map(WatchEvent::version);
             }
+        }
+        if let Some(unsaved) = &mut held.unsaved {
+            unsaved.applied(at, reached, touched.take_changed());
         }
         if *self.filled.borrow() {
             self.tell(&touched).await;
-        } else if fills.iter().all(|fill| fill.ended) {
+        } else {
+            self.fill(held).await;
+        }
+    }
+
+    /// If everything is there now.
+    async fn fill(&mut self, held: &Held) {
+        if held.fills.iter().all(|fill| fill.ended) {
             self.filled.send_replace(true);
             let waiting = std::mem::take(&mut self.subscribers);
             self.audit(waiting).await;
@@ -153,30 +216,42 @@ impl Indexer {
     }
 }
 
-/// What of a kind has not shown up in a new list.
+/// What the task knows of the index.
+struct Held {
+    fills: Vec<Fill>,
+    /// By kind, from where to watch; `None`: list first.
+    from: Vec<Option<ResourceVersion>>,
+    unsaved: Option<Unsaved>,
+}
+
+impl Held {
+    fn new(kinds: &[Kind]) -> Self {
+        let fills = kinds.iter().map(|_| Fill::default()).collect();
+        Self { fills, from: vec![None; kinds.len()], unsaved: None }
+    }
+}
+
 #[derive(Default)]
 struct Fill {
-    /// `None` between lists.
-    missing: Option<HashSet<ObjectKey>>,
+    /// What the index held when the list began that runs, and what has not
+    /// shown up in it.
+    missing: HashSet<ObjectKey>,
+    /// The kind was listed or loaded once.
     ended: bool,
 }
 
 impl Fill {
-    fn page(&mut self, index: &dyn Index, kind: &Kind, items: &[Item]) {
-        // The first list finds nothing; asking would copy what it just filled.
-        let has_held = self.ended;
-        let missing = self.missing.get_or_insert_with(|| match has_held {
-            true => index.keys(kind).into_iter().collect(),
-            false => HashSet::new(),
-        });
-        for item in items {
-            missing.remove(&item.key);
-        }
-    }
-
-    fn end(&mut self) -> Vec<ObjectKey> {
+    fn end(&mut self) -> HashSet<ObjectKey> {
         self.ended = true;
-        self.missing.take().into_iter().flatten().collect()
+        std::mem::take(&mut self.missing)
+    }
+}
+
+/// Never, for an index that is not durable.
+async fn hear(asked: &mut Option<mpsc::Receiver<Ask>>) -> Option<Ask> {
+    match asked {
+        Some(asked) => asked.recv().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -185,77 +260,5 @@ fn change(event: &WatchEvent) -> Option<Change<'_>> {
         WatchEvent::Added(item) | WatchEvent::Modified(item) => Some(Change::Put(item)),
         WatchEvent::Deleted(item) => Some(Change::Gone(&item.key)),
         WatchEvent::Bookmark(_) => None,
-    }
-}
-
-/// List, then watch, for ever.
-async fn follow(plane: Arc<dyn Plane>, kind: Kind, at: usize, batches: mpsc::Sender<(usize, Batch)>) {
-    let mut retry = Retry::default();
-    let mut from = None;
-    loop {
-        let error = match from {
-            None => match list(&*plane, &kind, at, &batches).await {
-                Ok(version) => {
-                    from = version;
-                    continue;
-                }
-                Err(error) => error,
-            },
-            Some(version) => watch_from(&*plane, &kind, at, &batches, version, &mut from, &mut retry).await,
-        };
-        if batches.is_closed() {
-            return;
-        }
-        if error.is(Fault::Expired) {
-            from = None;
-        }
-        tracing::warn!(%kind, %error, "an index is interrupted: reading again");
-        retry.wait().await;
-    }
-}
-
-async fn list(
-    plane: &dyn Plane,
-    kind: &Kind,
-    at: usize,
-    batches: &mpsc::Sender<(usize, Batch)>,
-) -> Result<Option<ResourceVersion>, ApiError> {
-    let mut next: Option<String> = None;
-    loop {
-        let page = plane.list(kind, next.as_deref()).await?;
-        let _ = batches.send((at, Batch::Page(page.items))).await;
-        next = page.next;
-        if next.is_none() {
-            let _ = batches.send((at, Batch::ListEnd)).await;
-            return Ok(Some(page.version));
-        }
-    }
-}
-
-async fn watch_from(
-    plane: &dyn Plane,
-    kind: &Kind,
-    at: usize,
-    batches: &mpsc::Sender<(usize, Batch)>,
-    version: ResourceVersion,
-    from: &mut Option<ResourceVersion>,
-    retry: &mut Retry,
-) -> ApiError {
-    let mut stream = match plane.watch(kind, version).await {
-        Ok(stream) => stream,
-        Err(error) => return error,
-    };
-    loop {
-        match stream.next().await {
-            Ok(events) => {
-                *retry = Retry::default();
-                let reached = events.last().map(WatchEvent::version);
-                if batches.send((at, Batch::Events(events))).await.is_err() {
-                    return ApiError::new(Fault::Unavailable, "the index has ended");
-                }
-                *from = reached.or(*from);
-            }
-            Err(error) => return error,
-        }
     }
 }

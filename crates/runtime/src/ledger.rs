@@ -33,6 +33,8 @@ pub(crate) struct Ledger {
 #[derive(Default, Debug)]
 pub(crate) struct Save {
     pub changes: Vec<StateChange>,
+    /// No longer known from here on.
+    pub forgotten: Vec<ObjectKey>,
     rows: Vec<ObjectKey>,
     checkpoint: Position,
     report: Vec<u8>,
@@ -68,6 +70,12 @@ impl Ledger {
 
     pub fn went(&mut self, key: &ObjectKey) {
         self.gone.insert(key.clone());
+    }
+
+    /// An index speaks of it: perhaps it is back, and our reader has not come
+    /// to that yet. Its row is kept; the next list finds it if there is none.
+    pub fn touched(&mut self, key: &ObjectKey) {
+        self.came(key);
     }
 
     pub fn succeeded(&mut self, key: &ObjectKey) {
@@ -112,9 +120,9 @@ impl Ledger {
         for key in &rows {
             self.dirty.remove(key);
         }
-        self.forget.clear();
+        let forgotten = self.forget.drain().collect();
         self.released.clear();
-        Some(Save { changes, rows, checkpoint, report })
+        Some(Save { changes, forgotten, rows, checkpoint, report })
     }
 
     pub fn saved(&mut self, queue: &mut Queue, save: Save) {

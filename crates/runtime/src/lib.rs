@@ -16,9 +16,13 @@ mod controller;
 mod driver;
 mod error;
 mod index;
+mod index_load;
+mod index_reader;
+mod index_saver;
 mod indexer;
 mod item;
 mod kind;
+mod known;
 mod ledger;
 mod manager;
 mod plane;
@@ -28,18 +32,19 @@ mod reconcile;
 mod report;
 pub mod rows;
 mod sweep;
+mod unsaved;
 mod worker;
 
 pub use cache::{Cache, KeyedBy};
 pub use client::Client;
 pub use controller::{Backoff, Controller, ControllerOptions};
 pub use error::{ApiError, Fault};
-pub use index::{Change, Index, IndexHandle, Touched};
+pub use index::{Change, Durable, Index, IndexHandle, SavedRecord, Touched};
 pub use item::Item;
 pub use kind::Kind;
 pub use manager::{AddError, Manager, ManagerOptions};
 pub use plane::{
     Fence, Lease, LeaseRequest, ListPage, Plane, Precondition, Source, StateChange, StateRow, WatchEvent, WatchStream,
 };
-pub use reconcile::{Next, ReconcileError, Reconciler};
+pub use reconcile::{BoxError, Next, ReconcileError, Reconciler};
 pub use report::ControllerReport;

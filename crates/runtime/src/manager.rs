@@ -15,9 +15,12 @@ use tokio::time::Instant;
 
 use crate::clock::stopped;
 use crate::driver::{AbortOnDrop, Driver, Job};
+use crate::index_saver::{Saver, SaverTerm};
 use crate::indexer::{Indexer, Subscription};
+use crate::reader::Retry;
 use crate::{
-    ApiError, Client, Controller, ControllerReport, Fault, Fence, Index, IndexHandle, Lease, LeaseRequest, Plane,
+    ApiError, Client, Controller, ControllerReport, Durable, Fault, Fence, Index, IndexHandle, Lease, LeaseRequest,
+    Plane,
 };
 
 #[derive(Clone, Debug)]
@@ -32,6 +35,9 @@ pub struct ManagerOptions {
     pub lease_renewal: Duration,
     /// How often checkpoints, retries and quarantine are saved.
     pub save_interval: Duration,
+    /// Rows in one write of state: about 200 bytes each, so that one request
+    /// stays at 1 MiB.
+    pub save_rows_max: usize,
     /// On shutdown, what is in flight has so long to finish.
     pub drain: Duration,
 }
@@ -45,6 +51,7 @@ impl ManagerOptions {
             lease_duration: Duration::from_secs(15),
             lease_renewal: Duration::from_secs(5),
             save_interval: Duration::from_secs(1),
+            save_rows_max: 5_000,
             drain: Duration::from_secs(20),
         }
     }
@@ -75,6 +82,7 @@ struct State {
     controllers: BTreeMap<Arc<str>, Controller>,
     /// Not yet running.
     indexers: Vec<Indexer>,
+    savers: Vec<Saver>,
     reports: BTreeMap<Arc<str>, watch::Receiver<ControllerReport>>,
     /// Why the manager can neither lead nor stand by.
     trouble: Option<String>,
@@ -100,6 +108,17 @@ impl Manager {
     pub fn index(&self, index: Arc<dyn Index>) -> IndexHandle {
         let (indexer, handle) = Indexer::new(index, self.0.plane.clone());
         self.state(|state| state.indexers.push(indexer));
+        self.0.changed.notify_one();
+        handle
+    }
+
+    /// The same, and saves it while the manager leads: a restart loads it.
+    pub fn durable_index(&self, index: Arc<dyn Durable>) -> IndexHandle {
+        let (indexer, handle, saver) = Indexer::durable(index, self.0.plane.clone(), self.0.options.save_rows_max);
+        self.state(|state| {
+            state.indexers.push(indexer);
+            state.savers.push(saver);
+        });
         self.0.changed.notify_one();
         handle
     }
@@ -155,13 +174,22 @@ impl Manager {
     pub async fn run(&self, stop: watch::Receiver<bool>) {
         let mut indexers = Indexers::default();
         let mut stopping = stop.clone();
+        let mut retry = Retry::default();
         while !*stop.borrow() {
             let waited = tokio::select! {
                 () = stopped(&mut stopping) => return,
                 outcome = self.acquire(&mut indexers) => outcome,
             };
-            if let Some((fence, since)) = waited {
-                self.lead(fence, since, &mut indexers, stop.clone()).await;
+            let Some((fence, since)) = waited else { continue };
+            self.lead(fence, since, &mut indexers, stop.clone()).await;
+            if since.elapsed() > self.0.options.lease_duration {
+                retry = Retry::default();
+            }
+            // What ends every term at once, such as a full disk, must not
+            // become a storm of leases.
+            tokio::select! {
+                () = stopped(&mut stopping) => return,
+                () = retry.wait() => {}
             }
         }
     }
@@ -196,7 +224,8 @@ impl Manager {
     async fn lead(&self, fence: Fence, since: Instant, indexers: &mut Indexers, stop: watch::Receiver<bool>) {
         tracing::info!(holder = %fence.holder, term = fence.transitions, "leading");
         self.0.term.send_replace(Some(fence.clone()));
-        let mut term = Term { manager: self, fence, drivers: JoinSet::new(), running: HashMap::new() };
+        let mut term =
+            Term { manager: self, fence, drivers: JoinSet::new(), running: HashMap::new(), saving: Vec::new() };
         let ended = term.run(since, indexers, stop).await;
         self.0.term.send_replace(None);
         self.state(|state| state.reports.clear());
@@ -236,6 +265,8 @@ struct Term<'m> {
     fence: Fence,
     drivers: JoinSet<(Arc<str>, Result<(), ApiError>)>,
     running: HashMap<Arc<str>, watch::Sender<bool>>,
+    /// One for each durable index, in their order.
+    saving: Vec<watch::Sender<bool>>,
 }
 
 impl Term<'_> {
@@ -275,6 +306,26 @@ impl Term<'_> {
                 self.start(name, controller);
             }
         }
+        let savers = self.manager.state(|state| state.savers.clone());
+        for saver in savers.into_iter().skip(self.saving.len()) {
+            self.start_saving(saver);
+        }
+    }
+
+    fn start_saving(&mut self, saver: Saver) {
+        let Inner { plane, options, .. } = &*self.manager.0;
+        let (stop, stopped) = watch::channel(false);
+        let name = saver.name.clone();
+        let term = SaverTerm {
+            saver,
+            plane: plane.clone(),
+            fence: self.fence.clone(),
+            interval: options.save_interval,
+            drain: options.drain,
+            stop: stopped,
+        };
+        self.saving.push(stop);
+        self.drivers.spawn(async move { (name, term.run().await) });
     }
 
     fn start(&mut self, name: Arc<str>, controller: Controller) {
@@ -289,6 +340,7 @@ impl Term<'_> {
             client: self.manager.client(),
             fence: self.fence.clone(),
             save_interval: options.save_interval,
+            save_rows_max: options.save_rows_max,
             drain: options.drain,
             report,
             stop: stopped,
@@ -319,7 +371,7 @@ impl Term<'_> {
     }
 
     async fn drain(&mut self) -> Result<(), ApiError> {
-        for stop in self.running.values() {
+        for stop in self.running.values().chain(&self.saving) {
             stop.send_replace(true);
         }
         while let Some(ended) = self.drivers.join_next().await {

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::queue::Position;
 use crate::rows::{KNOWN, key_text, parse_key};
-use crate::{ApiError, Fault, Item, Kind, Plane, WatchEvent};
+use crate::{ApiError, Fault, Item, Kind, Plane, Touched, WatchEvent};
 
 /// Batches on their way to the driver. A batch has at most 512 events or one
 /// page of keys, about 100 bytes each.
@@ -34,6 +34,11 @@ pub(crate) enum Feed {
     Events {
         events: Vec<Seen>,
         reached: ResourceVersion,
+    },
+    /// Not read but heard of an index, perhaps before the reader comes to it.
+    Touched {
+        touched: Touched,
+        fresh: Vec<ObjectKey>,
     },
 }
 

@@ -1,5 +1,7 @@
 //! How a controller's durable state is laid out in rows.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tidegate_model::{ObjectKey, ResourceVersion};
@@ -18,6 +20,36 @@ pub const UNFINISHED: &str = "unfinished/";
 /// Written by an operator: a key to release, or [`RELEASE_ALL`].
 pub const RELEASE: &str = "release/";
 pub const RELEASE_ALL: &str = "*";
+
+/// Of a durable index: up to where its [`RECORDS`] go, as [`SavedIndex`].
+pub const INDEX: &str = "index";
+/// One row for each object that the index holds: `records/PLURAL NAMESPACE NAME`.
+pub const RECORDS: &str = "records/";
+/// A hundred times what an ordinary product needs. Two of them in base64 fit
+/// in one request.
+pub const RECORD_BYTES_MAX: usize = 1 << 20;
+
+/// Whether and from where a restart may go on with the records of an index.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SavedIndex {
+    pub format: u32,
+    /// Of these records: all of them were written under it, or changed since.
+    pub id: u64,
+    /// By plural: every event up to this version is in the records.
+    pub versions: BTreeMap<String, String>,
+    /// Some records are newer than that: a save of several writes has begun.
+    #[serde(default)]
+    pub torn: bool,
+}
+
+pub(crate) fn record_prefix(kind: &Kind) -> String {
+    format!("{RECORDS}{} ", kind.resource.plural)
+}
+
+pub(crate) fn record(key: &ObjectKey, value: Option<Bytes>) -> StateChange {
+    StateChange { name: format!("{RECORDS}{} {}", key.resource.plural, key_text(key)), value }
+}
 
 /// A key that needs another run although nothing changes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

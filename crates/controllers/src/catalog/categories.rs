@@ -1,8 +1,9 @@
 //! Categories: their place in the forest, their children and products.
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::facts::Fields;
+use super::facts::{CommonFacts, Fields};
 use super::table::Slot;
 use super::taxonomy::{CATEGORY_DEPTH_MAX, Category, Standing};
 use super::{Catalog, CatalogKind, Touched};
@@ -13,13 +14,27 @@ const RING_SHOWN_MAX: usize = 10;
 
 pub(super) const CONDITIONS: &[&str] = &["ParentResolved", "Acyclic"];
 
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct CategoryFacts<'f> {
+    #[serde(borrow)]
+    common: CommonFacts<'f>,
+    parent: Option<&'f str>,
+}
+
+impl<'f> CategoryFacts<'f> {
+    pub fn read(fields: Fields<'f>) -> Self {
+        let common = CommonFacts::read(CatalogKind::CategoryTaxonomy, fields);
+        Self { common, parent: fields.text("/parentRef/name") }
+    }
+}
+
 impl Catalog {
-    pub(super) fn apply_category(&mut self, slot: Slot, fields: Option<Fields<'_>>, touched: &mut Touched) {
+    pub(super) fn apply_category(&mut self, slot: Slot, facts: Option<CategoryFacts<'_>>, touched: &mut Touched) {
         const KIND: CatalogKind = CatalogKind::CategoryTaxonomy;
         let namespace = self.taxonomy.table.node(slot).namespace;
-        let common = fields.map(|fields| self.read_common(namespace, KIND, slot, fields));
+        let common = facts.as_ref().map(|facts| self.enter_common(namespace, KIND, slot, &facts.common));
         let exists = common.is_some();
-        let parent_name = fields.and_then(|fields| fields.text("/parentRef/name"));
+        let parent_name = facts.and_then(|facts| facts.parent);
         // A slot of its own while the change is made: it may lose all others.
         let held = self.taxonomy.table.hold(slot);
         let before = self.taxonomy.replace(slot, parent_name, common);
@@ -43,6 +58,12 @@ impl Catalog {
             self.forget_common(KIND, slot, before.common);
         }
         self.taxonomy.table.let_go(held);
+    }
+
+    pub(super) fn category_facts(&self, slot: Slot) -> Option<CategoryFacts<'_>> {
+        let category = self.taxonomy.table.facts(slot)?;
+        let parent = category.parent.map(|parent| self.taxonomy.table.name(parent));
+        Some(CategoryFacts { common: self.common_facts(&category.common), parent })
     }
 
     pub(super) fn plan_category(&self, slot: Slot) -> Option<Report> {

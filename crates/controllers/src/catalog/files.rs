@@ -1,9 +1,25 @@
 //! Files, and what needs them.
 
-use super::facts::{Common, Fields};
+use serde::{Deserialize, Serialize};
+
+use super::facts::{Common, CommonFacts, Fields};
 use super::table::{NamespaceId, Slot};
 use super::{Catalog, CatalogKind, Touched};
 use crate::report::{Condition, Report, listed};
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct FileFacts<'f> {
+    #[serde(borrow)]
+    common: CommonFacts<'f>,
+    has_uri: bool,
+}
+
+impl<'f> FileFacts<'f> {
+    pub fn read(fields: Fields<'f>) -> Self {
+        let has_uri = fields.text("/source/uri").is_some();
+        Self { common: CommonFacts::read(CatalogKind::File, fields), has_uri }
+    }
+}
 
 pub(crate) struct File {
     pub common: Common,
@@ -11,14 +27,10 @@ pub(crate) struct File {
 }
 
 impl Catalog {
-    pub(super) fn apply_file(&mut self, slot: Slot, fields: Option<Fields<'_>>, touched: &mut Touched) {
-        let facts = fields.map(|fields| File {
-            common: Common {
-                generation: fields.object().generation(),
-                digest: fields.digest(CatalogKind::File.conditions()),
-                files: Box::default(),
-            },
-            has_uri: fields.text("/source/uri").is_some(),
+    pub(super) fn apply_file(&mut self, slot: Slot, facts: Option<FileFacts<'_>>, touched: &mut Touched) {
+        let facts = facts.map(|FileFacts { common, has_uri }| File {
+            common: Common { generation: common.generation, digest: common.digest, files: Box::default() },
+            has_uri,
         });
         let exists = facts.is_some();
         let before = self.files.replace(slot, facts);
@@ -37,23 +49,30 @@ impl Catalog {
         Some(Report::new(file.common.generation, conditions, None))
     }
 
-    pub(super) fn read_common(
+    pub(super) fn file_facts(&self, slot: Slot) -> Option<FileFacts<'_>> {
+        let file = self.files.facts(slot)?;
+        Some(FileFacts { common: self.common_facts(&file.common), has_uri: file.has_uri })
+    }
+
+    pub(super) fn enter_common(
         &mut self,
         namespace: NamespaceId,
         kind: CatalogKind,
         slot: Slot,
-        fields: Fields<'_>,
+        facts: &CommonFacts<'_>,
     ) -> Common {
-        let mut files: Vec<Slot> = fields.required_files().map(|name| self.files.refer(namespace, name)).collect();
+        let mut files: Vec<Slot> = facts.files.iter().map(|name| self.files.refer(namespace, name)).collect();
         files.sort();
         for file in &files {
             self.file_users[kind as usize].insert(*file, slot);
         }
-        Common {
-            generation: fields.object().generation(),
-            digest: fields.digest(kind.conditions()),
-            files: files.into(),
-        }
+        Common { generation: facts.generation, digest: facts.digest, files: files.into() }
+    }
+
+    pub(super) fn common_facts(&self, common: &Common) -> CommonFacts<'_> {
+        let mut files: Vec<&str> = common.files.iter().map(|file| self.files.name(*file)).collect();
+        files.sort_unstable();
+        CommonFacts { generation: common.generation, digest: common.digest, files }
     }
 
     /// Call it after the facts of `slot` are replaced.

@@ -1,20 +1,22 @@
 //! The catalogue as the manager keeps it, and the reconciler of its kinds.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use bytes::Bytes;
 use tidegate_model::{Object, ObjectKey};
 use tidegate_runtime::{
-    AddError, Change, Client, Controller, Index, Item, Kind, Manager, Next, ReconcileError, Reconciler, Touched,
+    AddError, BoxError, Change, Client, Controller, Durable, Index, Item, Kind, Manager, Next, ReconcileError,
+    Reconciler, SavedRecord, Touched,
 };
 
-use super::{API_VERSION, Catalog, CatalogKind};
+use super::record::RECORD_FORMAT;
+use super::{API_VERSION, Catalog, CatalogKind, Facts, Reviewed, Touched as Concerned};
 use crate::report::Report;
 
 /// Adds a controller for each kind of the catalogue; they share one index.
 pub fn add_to(manager: &Manager) -> Result<(), AddError> {
     let index = Arc::new(CatalogIndex::default());
-    let handle = manager.index(index.clone());
+    let handle = manager.durable_index(index.clone());
     for kind in CatalogKind::ALL {
         let reconciler = CatalogReconciler::new(kind, index.clone(), manager.client());
         manager.add(Controller::new(kind.plural(), kind.of_runtime(), reconciler).index(&handle))?;
@@ -33,8 +35,12 @@ impl CatalogIndex {
         self.read().due(key)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Catalog> {
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, Catalog> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Catalog> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -53,28 +59,64 @@ impl Index for CatalogIndex {
 
     fn apply(&self, kind: &Kind, changes: &[Change<'_>], touched: &mut Touched) {
         let Some(kind) = CatalogKind::of(&kind.resource) else { return };
-        // Parsed before the lock is taken: readers wait for the index alone.
+        // Read before the lock is taken: readers wait for the index alone.
         let objects: Vec<(&ObjectKey, Option<Object>)> = changes.iter().filter_map(object_of).collect();
-        let mut catalog = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let mut concerned = BTreeSet::new();
-        for (key, object) in &objects {
+        let facts = objects.iter().map(|(key, object)| (*key, object.as_ref().map(|object| Facts::of(kind, object))));
+        let facts: Vec<(&ObjectKey, Option<Facts<'_>>)> = facts.collect();
+        let mut catalog = self.write();
+        let mut concerned = Concerned::default();
+        for (key, facts) in facts {
             let namespace = key.namespace.as_deref().unwrap_or_default();
-            concerned.extend(catalog.apply(kind, namespace, &key.name, object.as_ref()));
-            concerned.insert((*key).clone());
+            let itself = catalog.change(kind, namespace, &key.name, facts, &mut concerned);
+            concerned.extend(kind, itself);
+            touched.changed(key.clone());
         }
-        touched.extend(concerned.into_iter().filter(|key| catalog.due(key).is_some()));
+        catalog.review(concerned).tell(touched);
     }
 
     fn keys(&self, kind: &Kind) -> Vec<ObjectKey> {
         CatalogKind::of(&kind.resource).map(|kind| self.read().keys_of(kind)).unwrap_or_default()
     }
 
-    /// Every object is in the index with what its status says.
+    /// Every object is in the index with what its status says, so it is known
+    /// at any time who is due.
     fn audit(&self, touched: &mut Touched) {
-        let catalog = self.read();
-        for kind in CatalogKind::ALL {
-            touched.extend(catalog.keys_of(kind).into_iter().filter(|key| catalog.due(key).is_some()));
+        touched.extend(self.read().due_keys());
+    }
+}
+
+impl Durable for CatalogIndex {
+    fn name(&self) -> &'static str {
+        "index.catalog"
+    }
+
+    fn format(&self) -> u32 {
+        RECORD_FORMAT
+    }
+
+    fn record(&self, key: &ObjectKey) -> Option<Bytes> {
+        let (kind, namespace) = (CatalogKind::of(&key.resource)?, key.namespace.as_deref()?);
+        self.read().record(kind, namespace, &key.name).map(Into::into)
+    }
+
+    fn load(&self, kind: &Kind, records: &[SavedRecord<'_>]) -> Result<(), BoxError> {
+        let Some(kind) = CatalogKind::of(&kind.resource) else { return Ok(()) };
+        let mut catalog = self.write();
+        for record in records {
+            catalog.restore(kind, record.namespace.unwrap_or_default(), record.name, record.value)?;
         }
+        Ok(())
+    }
+
+    fn recheck(&self, touched: &mut Touched) {
+        self.write().review_all().tell(touched);
+    }
+}
+
+impl Reviewed {
+    fn tell(self, touched: &mut Touched) {
+        self.turned.into_iter().for_each(|key| touched.changed(key));
+        touched.extend(self.due);
     }
 }
 

@@ -31,9 +31,10 @@ pub(crate) struct LabelIndex {
 
 impl LabelIndex {
     /// One product more that has these labels.
-    pub fn enter(&mut self, namespace: NamespaceId, labels: Labels, collections: &Table<Collection>) -> Slot {
-        let set = self.sets.refer(namespace, &text(&labels));
+    pub fn enter(&mut self, namespace: NamespaceId, labels: &[(&str, &str)], collections: &Table<Collection>) -> Slot {
+        let set = self.sets.refer(namespace, &text(labels));
         if !self.sets.exists(set) {
+            let labels: Labels = labels.iter().copied().collect();
             let pairs = || pairs(&labels).chain([ANY]);
             let found: BTreeSet<Slot> = pairs().flat_map(|pair| self.collections_by_pair.of(namespace, pair)).collect();
             let selects = |slot: &Slot| collections.facts(*slot).is_some_and(|collection| collection.selects(&labels));
@@ -44,6 +45,11 @@ impl LabelIndex {
             self.sets.replace(set, Some(LabelSet { labels, collections }));
         }
         set
+    }
+
+    /// In the order of their keys.
+    pub fn labels(&self, set: Slot) -> Vec<(&str, &str)> {
+        self.sets.facts(set).map(|set| set.labels.iter().collect()).unwrap_or_default()
     }
 
     pub fn leave(&mut self, set: Slot) {
@@ -133,9 +139,14 @@ impl LabelIndex {
 }
 
 /// Label keys and values have neither of the two separators.
-fn text(labels: &Labels) -> String {
-    let pairs: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    pairs.join(",")
+fn text(labels: &[(&str, &str)]) -> String {
+    let mut text = String::with_capacity(labels.iter().map(|(key, value)| key.len() + value.len() + 2).sum());
+    for (key, value) in labels {
+        for part in [key, "=", value, ","] {
+            text.push_str(part);
+        }
+    }
+    text
 }
 
 /// A pair's hash. Two pairs of one hash are harmless: what is found by it is

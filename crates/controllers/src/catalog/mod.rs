@@ -17,6 +17,7 @@ mod index;
 mod labels;
 mod pricing;
 mod products;
+mod record;
 mod shared;
 mod skus;
 mod table;
@@ -24,13 +25,13 @@ mod taxonomy;
 mod variants;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use tidegate_model::{GroupResource, Object, ObjectKey};
 
 use collections::Collection;
 use edges::Edges;
-use facts::{Common, Fields, Options, Selected};
+use facts::{Common, Facts, Options, Selected};
 use files::File;
 pub use index::{CatalogIndex, CatalogReconciler, add_to};
 use labels::LabelIndex;
@@ -86,6 +87,12 @@ impl CatalogKind {
         Self::ALL.into_iter().find(|kind| of_group && kind.plural() == &*resource.plural)
     }
 
+    fn resource(self) -> GroupResource {
+        static RESOURCES: LazyLock<[GroupResource; CatalogKind::ALL.len()]> =
+            LazyLock::new(|| CatalogKind::ALL.map(|kind| GroupResource::new(GROUP, kind.plural())));
+        RESOURCES[self as usize].clone()
+    }
+
     /// The conditions that its reconciler owns, besides those of kstatus.
     fn conditions(self) -> &'static [&'static str] {
         match self {
@@ -114,46 +121,117 @@ pub struct Catalog {
     options: Shared<Options>,
     selected: Shared<Selected>,
     pricing: Shared<Pricing>,
+    /// Those whose status does not say what is to be said.
+    due: BTreeSet<(CatalogKind, Slot)>,
 }
 
 impl Catalog {
     /// Takes in the state of one object, `None` if it is gone. Returns the
     /// other objects whose report it may have changed.
     pub fn apply(&mut self, kind: CatalogKind, namespace: &str, name: &str, object: Option<&Object>) -> Vec<ObjectKey> {
-        let namespace = self.namespaces.id(namespace);
-        let fields = object.map(Fields::of);
-        if fields.is_none() && self.find(kind, namespace, name).is_none() {
-            return Vec::new();
-        }
+        let facts = object.map(|object| Facts::of(kind, object));
         let mut touched = Touched::default();
-        match kind {
-            CatalogKind::CategoryTaxonomy => {
-                let slot = self.taxonomy.table.slot(namespace, name);
-                self.apply_category(slot, fields, &mut touched);
-            }
-            CatalogKind::Product => {
-                let slot = self.products.slot(namespace, name);
-                self.apply_product(slot, fields, &mut touched);
-            }
-            CatalogKind::ProductVariant => {
-                let slot = self.variants.slot(namespace, name);
-                self.apply_variant(slot, fields, &mut touched);
-            }
-            CatalogKind::Collection => {
-                let slot = self.collections.slot(namespace, name);
-                self.apply_collection(slot, fields);
-            }
-            CatalogKind::File => {
-                let slot = self.files.slot(namespace, name);
-                self.apply_file(slot, fields, &mut touched);
+        let itself = self.change(kind, namespace, name, facts, &mut touched);
+        let others = touched.0.iter().filter_map(|(kind, slot)| self.key(*kind, *slot)).collect();
+        touched.extend(kind, itself);
+        self.review(touched);
+        others
+    }
+
+    /// The same for many: each change adds to `touched` what [`Self::review`]
+    /// has to look at, but for the object itself, which is returned.
+    fn change(
+        &mut self,
+        kind: CatalogKind,
+        namespace: &str,
+        name: &str,
+        facts: Option<Facts<'_>>,
+        touched: &mut Touched,
+    ) -> Option<Slot> {
+        let namespace = self.namespaces.id(namespace);
+        match facts {
+            Some(facts) => Some(self.put(namespace, name, facts, touched)),
+            None => {
+                let slot = self.find(kind, namespace, name)?;
+                self.remove(kind, slot, touched);
+                Some(slot)
             }
         }
-        self.keys(touched)
+    }
+
+    fn put(&mut self, namespace: NamespaceId, name: &str, facts: Facts<'_>, touched: &mut Touched) -> Slot {
+        match facts {
+            Facts::Category(facts) => {
+                let slot = self.taxonomy.table.slot(namespace, name);
+                self.apply_category(slot, Some(facts), touched);
+                slot
+            }
+            Facts::Product(facts) => {
+                let slot = self.products.slot(namespace, name);
+                self.apply_product(slot, Some(facts), touched);
+                slot
+            }
+            Facts::Variant(facts) => {
+                let slot = self.variants.slot(namespace, name);
+                self.apply_variant(slot, Some(facts), touched);
+                slot
+            }
+            Facts::Collection(facts) => {
+                let slot = self.collections.slot(namespace, name);
+                self.apply_collection(slot, Some(facts));
+                slot
+            }
+            Facts::File(facts) => {
+                let slot = self.files.slot(namespace, name);
+                self.apply_file(slot, Some(facts), touched);
+                slot
+            }
+        }
+    }
+
+    fn remove(&mut self, kind: CatalogKind, slot: Slot, touched: &mut Touched) {
+        match kind {
+            CatalogKind::CategoryTaxonomy => self.apply_category(slot, None, touched),
+            CatalogKind::Product => self.apply_product(slot, None, touched),
+            CatalogKind::ProductVariant => self.apply_variant(slot, None, touched),
+            CatalogKind::Collection => self.apply_collection(slot, None),
+            CatalogKind::File => self.apply_file(slot, None, touched),
+        }
+    }
+
+    /// Finds out who of `touched` has something to write.
+    fn review(&mut self, touched: Touched) -> Reviewed {
+        let mut reviewed = Reviewed::default();
+        for (kind, slot) in touched.0 {
+            let is_due = self.is_due(kind, slot);
+            let was_due = if is_due { !self.due.insert((kind, slot)) } else { self.due.remove(&(kind, slot)) };
+            if (is_due || was_due)
+                && let Some(key) = self.key(kind, slot)
+            {
+                if is_due != was_due {
+                    reviewed.turned.push(key.clone());
+                }
+                if is_due {
+                    reviewed.due.push(key);
+                }
+            }
+        }
+        reviewed
+    }
+
+    /// Whether its status does not say what it should; no, if it is not there.
+    fn is_due(&self, kind: CatalogKind, slot: Slot) -> bool {
+        let Some(said) = self.common(kind, slot).map(|common| common.digest) else { return false };
+        self.plan_at(kind, slot).is_some_and(|report| report.digest() != said)
     }
 
     /// What the status of an object should say; `None` if it is not there.
     pub fn plan(&self, kind: CatalogKind, namespace: &str, name: &str) -> Option<Report> {
-        let slot = self.find(kind, self.namespaces.find(namespace)?, name)?;
+        self.plan_at(kind, self.find(kind, self.namespaces.find(namespace)?, name)?)
+    }
+
+    /// Of a slot in use.
+    fn plan_at(&self, kind: CatalogKind, slot: Slot) -> Option<Report> {
         match kind {
             CatalogKind::CategoryTaxonomy => self.plan_category(slot),
             CatalogKind::Product => self.plan_product(slot),
@@ -183,7 +261,7 @@ impl Catalog {
         let edges =
             [&self.category_products, &self.product_variants].into_iter().chain(&self.file_users).map(Edges::len);
         let others = [self.labels.len(), self.skus.len(), self.options.len(), self.selected.len(), self.pricing.len()];
-        tables.into_iter().chain(edges).chain(others).sum()
+        tables.into_iter().chain(edges).chain(others).sum::<usize>() + self.due.len()
     }
 
     fn find(&self, kind: CatalogKind, namespace: NamespaceId, name: &str) -> Option<Slot> {
@@ -206,20 +284,22 @@ impl Catalog {
         }
     }
 
-    /// Of those that exist.
-    fn keys(&self, touched: Touched) -> Vec<ObjectKey> {
-        touched.0.into_iter().filter_map(|(kind, slot)| self.key(kind, slot)).collect()
-    }
-
-    fn keys_of(&self, kind: CatalogKind) -> Vec<ObjectKey> {
-        let slots: Vec<Slot> = match kind {
+    fn slots(&self, kind: CatalogKind) -> Vec<Slot> {
+        match kind {
             CatalogKind::CategoryTaxonomy => self.taxonomy.table.slots().collect(),
             CatalogKind::Product => self.products.slots().collect(),
             CatalogKind::ProductVariant => self.variants.slots().collect(),
             CatalogKind::Collection => self.collections.slots().collect(),
             CatalogKind::File => self.files.slots().collect(),
-        };
-        slots.into_iter().filter_map(|slot| self.key(kind, slot)).collect()
+        }
+    }
+
+    fn keys_of(&self, kind: CatalogKind) -> Vec<ObjectKey> {
+        self.slots(kind).into_iter().filter_map(|slot| self.key(kind, slot)).collect()
+    }
+
+    fn due_keys(&self) -> impl Iterator<Item = ObjectKey> {
+        self.due.iter().filter_map(|(kind, slot)| self.key(*kind, *slot))
     }
 
     /// `None` if it does not exist.
@@ -232,8 +312,11 @@ impl Catalog {
             CatalogKind::Collection => self.collections.address(slot),
             CatalogKind::File => self.files.address(slot),
         };
-        let resource = GroupResource::new(GROUP, kind.plural());
-        Some(ObjectKey { resource, namespace: Some(self.namespaces.name(namespace)), name: name.into() })
+        Some(ObjectKey {
+            resource: kind.resource(),
+            namespace: Some(self.namespaces.name(namespace)),
+            name: name.into(),
+        })
     }
 }
 
@@ -249,6 +332,14 @@ impl Touched {
     fn extend(&mut self, kind: CatalogKind, slots: impl IntoIterator<Item = Slot>) {
         self.0.extend(slots.into_iter().map(|slot| (kind, slot)));
     }
+}
+
+/// What came of a look at touched objects.
+#[derive(Default)]
+struct Reviewed {
+    due: Vec<ObjectKey>,
+    /// Due and was not, or was and is not.
+    turned: Vec<ObjectKey>,
 }
 
 /// Kept for as long as the process runs: 4 bytes in each object instead of a

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::facts::Fields;
@@ -11,12 +12,27 @@ use crate::report::{Condition, listed};
 const KIND: &str = "PricingAccepted";
 
 /// Most variants of a shop have the same: so many prices in these currencies.
-#[derive(PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(crate) struct Pricing {
     /// `None` without a price set.
     price_count: Option<u32>,
     currencies: Box<[Box<str>]>,
-    problem: Option<(&'static str, Box<str>)>,
+    problem: Option<(Problem, Box<str>)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+enum Problem {
+    DuplicatePriceName,
+    NegativeAmount,
+}
+
+impl Problem {
+    fn reason(self) -> &'static str {
+        match self {
+            Self::DuplicatePriceName => "DuplicatePriceName",
+            Self::NegativeAmount => "NegativeAmount",
+        }
+    }
 }
 
 impl Pricing {
@@ -33,7 +49,7 @@ impl Pricing {
 
     pub fn accepted(&self) -> Condition {
         match (&self.problem, self.price_count) {
-            (Some((reason, message)), _) => Condition::fails(KIND, reason, &**message),
+            (Some((problem, message)), _) => Condition::fails(KIND, problem.reason(), &**message),
             (None, None | Some(0)) => Condition::holds(KIND, "NoPrices", ""),
             (None, Some(_)) => Condition::holds(KIND, "Accepted", ""),
         }
@@ -47,19 +63,19 @@ impl Pricing {
     }
 }
 
-fn problem(prices: &[&Value]) -> Option<(&'static str, Box<str>)> {
+fn problem(prices: &[&Value]) -> Option<(Problem, Box<str>)> {
     let named = prices.iter().filter_map(|price| price["name"].as_str()).filter(|name| !name.is_empty());
     let mut seen = HashSet::new();
     let repeated: BTreeSet<&str> = named.filter(|name| !seen.insert(*name)).collect();
     if !repeated.is_empty() {
         let message = format!("prices of one name: {}; give each price its own", listed(repeated));
-        return Some(("DuplicatePriceName", message.into()));
+        return Some((Problem::DuplicatePriceName, message.into()));
     }
     let negative: Vec<String> = prices.iter().enumerate().filter(|(_, price)| is_negative(price)).map(label).collect();
     if !negative.is_empty() {
         let negative = listed(negative.iter().map(String::as_str));
         let message = format!("a price cannot be below zero: {negative}; correct spec.pricing.priceSet.prices");
-        return Some(("NegativeAmount", message.into()));
+        return Some((Problem::NegativeAmount, message.into()));
     }
     None
 }

@@ -1,11 +1,34 @@
 //! Products: the category they are in, their options, their variants.
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::facts::{Common, Fields, Often, Options};
+use super::facts::{Common, CommonFacts, Fields, Often, OptionFacts, Options};
 use super::table::{NamespaceId, Slot};
 use super::{Catalog, CatalogKind, Touched};
 use crate::report::{Condition, Report, listed};
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct ProductFacts<'f> {
+    #[serde(borrow)]
+    common: CommonFacts<'f>,
+    category: Option<&'f str>,
+    #[serde(borrow)]
+    labels: Vec<(&'f str, &'f str)>,
+    #[serde(borrow)]
+    options: OptionFacts<'f>,
+}
+
+impl<'f> ProductFacts<'f> {
+    pub fn read(fields: Fields<'f>) -> Self {
+        Self {
+            common: CommonFacts::read(CatalogKind::Product, fields),
+            category: fields.text("/categoryRef/name"),
+            labels: fields.labels(),
+            options: Options::read(fields),
+        }
+    }
+}
 
 pub(crate) struct Product {
     pub common: Common,
@@ -17,9 +40,9 @@ pub(crate) struct Product {
 pub(super) const CONDITIONS: &[&str] = &["CategoryResolved", "OptionsAccepted"];
 
 impl Catalog {
-    pub(super) fn apply_product(&mut self, slot: Slot, fields: Option<Fields<'_>>, touched: &mut Touched) {
+    pub(super) fn apply_product(&mut self, slot: Slot, facts: Option<ProductFacts<'_>>, touched: &mut Touched) {
         let namespace = self.products.node(slot).namespace;
-        let facts = fields.map(|fields| self.read_product(namespace, slot, fields));
+        let facts = facts.map(|facts| self.enter_product(namespace, slot, &facts));
         let category = facts.as_ref().and_then(|facts| facts.category);
         let label_set = facts.as_ref().map(|facts| facts.label_set);
         let before = self.products.replace(slot, facts);
@@ -39,19 +62,29 @@ impl Catalog {
         }
     }
 
-    fn read_product(&mut self, namespace: NamespaceId, slot: Slot, fields: Fields<'_>) -> Product {
-        let category = fields.text("/categoryRef/name").map(|name| {
+    fn enter_product(&mut self, namespace: NamespaceId, slot: Slot, facts: &ProductFacts<'_>) -> Product {
+        let category = facts.category.map(|name| {
             let category = self.taxonomy.table.refer(namespace, name);
             self.category_products.insert(category, slot);
             category
         });
-        let options = Options::read(fields);
+        let options = (!facts.options.is_empty()).then(|| self.options.share(Options::new(&facts.options)));
         Product {
-            common: self.read_common(namespace, CatalogKind::Product, slot, fields),
+            common: self.enter_common(namespace, CatalogKind::Product, slot, &facts.common),
             category,
-            label_set: self.labels.enter(namespace, fields.object().labels(), &self.collections),
-            options: (!options.is_empty()).then(|| self.options.share(options)),
+            label_set: self.labels.enter(namespace, &facts.labels, &self.collections),
+            options,
         }
+    }
+
+    pub(super) fn product_facts(&self, slot: Slot) -> Option<ProductFacts<'_>> {
+        let product = self.products.facts(slot)?;
+        Some(ProductFacts {
+            common: self.common_facts(&product.common),
+            category: product.category.map(|category| self.taxonomy.table.name(category)),
+            labels: self.labels.labels(product.label_set),
+            options: product.options.as_ref().map(|options| options.facts()).unwrap_or_default(),
+        })
     }
 
     fn forget_product(&mut self, slot: Slot, before: Product, category: Option<Slot>) {

@@ -2,13 +2,39 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::facts::{Common, Fields, Often, Selected};
+use super::facts::{Common, CommonFacts, Fields, Often, Selected};
 use super::pricing::Pricing;
 use super::table::{NamespaceId, Slot};
 use super::{Catalog, CatalogKind, Touched};
 use crate::report::{Condition, Report, listed};
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct VariantFacts<'f> {
+    #[serde(borrow)]
+    common: CommonFacts<'f>,
+    product: Option<&'f str>,
+    sku: Option<&'f str>,
+    created: i64,
+    #[serde(borrow)]
+    selected: Vec<(&'f str, &'f str)>,
+    pricing: Pricing,
+}
+
+impl<'f> VariantFacts<'f> {
+    pub fn read(fields: Fields<'f>) -> Self {
+        Self {
+            common: CommonFacts::read(CatalogKind::ProductVariant, fields),
+            product: fields.text("/productRef/name"),
+            sku: fields.text("/sku"),
+            created: fields.created(),
+            selected: fields.pairs("/selectedOptions", "value"),
+            pricing: Pricing::read(fields),
+        }
+    }
+}
 
 pub(crate) struct Variant {
     pub common: Common,
@@ -23,10 +49,10 @@ pub(crate) struct Variant {
 pub(super) const CONDITIONS: &[&str] = &["ProductResolved", "OptionsAccepted", "SkuUnique", "PricingAccepted"];
 
 impl Catalog {
-    pub(super) fn apply_variant(&mut self, slot: Slot, fields: Option<Fields<'_>>, touched: &mut Touched) {
+    pub(super) fn apply_variant(&mut self, slot: Slot, facts: Option<VariantFacts<'_>>, touched: &mut Touched) {
         let namespace = self.variants.node(slot).namespace;
         let name: Arc<str> = self.variants.name(slot).into();
-        let facts = fields.map(|fields| self.read_variant(namespace, slot, fields));
+        let facts = facts.map(|facts| self.enter_variant(namespace, slot, facts));
         let product = facts.as_ref().and_then(|facts| facts.product);
         let claim = |facts: Option<&Variant>| facts.and_then(|facts| Some((facts.sku.clone()?, facts.created)));
         let claimed = claim(facts.as_ref());
@@ -49,21 +75,33 @@ impl Catalog {
         }
     }
 
-    fn read_variant(&mut self, namespace: NamespaceId, slot: Slot, fields: Fields<'_>) -> Variant {
-        let product = fields.text("/productRef/name").map(|name| {
+    fn enter_variant(&mut self, namespace: NamespaceId, slot: Slot, facts: VariantFacts<'_>) -> Variant {
+        let product = facts.product.map(|name| {
             let product = self.products.refer(namespace, name);
             self.product_variants.insert(product, slot);
             product
         });
-        let selected = Selected(fields.pairs("/selectedOptions", "value"));
+        let selected = (!facts.selected.is_empty()).then(|| self.selected.share(Selected::new(&facts.selected)));
         Variant {
-            common: self.read_common(namespace, CatalogKind::ProductVariant, slot, fields),
+            common: self.enter_common(namespace, CatalogKind::ProductVariant, slot, &facts.common),
             product,
-            sku: fields.text("/sku").map(Into::into),
-            created: fields.created(),
-            selected: (!selected.0.is_empty()).then(|| self.selected.share(selected)),
-            pricing: self.pricing.share(Pricing::read(fields)),
+            sku: facts.sku.map(Into::into),
+            created: facts.created,
+            selected,
+            pricing: self.pricing.share(facts.pricing),
         }
+    }
+
+    pub(super) fn variant_facts(&self, slot: Slot) -> Option<VariantFacts<'_>> {
+        let variant = self.variants.facts(slot)?;
+        Some(VariantFacts {
+            common: self.common_facts(&variant.common),
+            product: variant.product.map(|product| self.products.name(product)),
+            sku: variant.sku.as_deref(),
+            created: variant.created,
+            selected: variant.selected.as_ref().map(|selected| selected.facts()).unwrap_or_default(),
+            pricing: (*variant.pricing).clone(),
+        })
     }
 
     fn forget_variant(&mut self, slot: Slot, before: Variant, product: Option<Slot>) {

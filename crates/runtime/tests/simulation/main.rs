@@ -1,18 +1,21 @@
 //! Managers and a world that fails them, by seed: slow and cut calls, streams
 //! that break off and repeat, an expired window, crashes at any `.await`, two
 //! managers of which one freezes. In the end every object's status speaks of
-//! its last generation, and nothing is left of what was deleted.
+//! its last generation and of its buddy's, which a durable index knows, and
+//! nothing is left of what was deleted.
 //!
 //! `SEED=17 cargo test -p tidegate-runtime --test simulation` runs one.
 
 #![allow(clippy::unwrap_used)]
 
+mod buddies;
 mod world;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use buddies::{Buddies, buddy_of};
 use rand::Rng;
 use serde_json::json;
 use tidegate_model::ObjectKey;
@@ -89,32 +92,43 @@ async fn settle(seed: u64, world: &Arc<Mutex<World>>, manager: &mut Living) {
         if !world.quarantined().is_empty() {
             world.release_all(CONTROLLER);
         }
-        if is_settled(&world) {
+        if is_settled(&world, &manager.buddies) {
             return;
         }
     }
     let world = world.lock().unwrap();
+    eprintln!("index {:#?}, due {:#?}", manager.buddies.entries(), manager.buddies.due());
     let objects: Vec<String> =
         world.objects.iter().map(|(key, thing)| format!("{key} {} {}", thing.generation, thing.status)).collect();
     panic!("seed {seed}: objects {objects:#?}\noutside {:#?}\nrows {:#?}", world.outside, world.rows());
 }
 
-fn is_settled(world: &World) -> bool {
+fn is_settled(world: &World, index: &Buddies) -> bool {
+    let generation = |key: &ObjectKey| world.objects.get(key).map_or(0, |thing| thing.generation);
     let is_current = |(key, thing): (&ObjectKey, &world::Thing)| {
-        thing.status["observedGeneration"] == thing.generation && world.outside.get(key) == Some(&thing.generation)
+        thing.status["observedGeneration"] == thing.generation
+            && thing.status["buddy"] == generation(&buddy_of(key))
+            && world.outside.get(key) == Some(&thing.generation)
     };
-    world.objects.iter().all(is_current) && world.outside.keys().all(|key| world.objects.contains_key(key))
+    let indexed = index.entries();
+    world.objects.iter().all(is_current)
+        && world.outside.keys().all(|key| world.objects.contains_key(key))
+        && index.due().is_empty()
+        && indexed.len() == world.objects.len()
+        && indexed.iter().all(|(key, entry)| entry.generation == generation(key))
 }
 
 /// A manager that can be killed and started again.
 struct Living {
     way: Way,
+    buddies: Arc<Buddies>,
     running: Option<(JoinHandle<()>, watch::Sender<bool>)>,
 }
 
 impl Living {
     fn new(world: &Arc<Mutex<World>>, holder: &str) -> Self {
-        let mut living = Self { way: Way { world: world.clone(), holder: holder.into() }, running: None };
+        let way = Way { world: world.clone(), holder: holder.into() };
+        let mut living = Self { way, buddies: Arc::default(), running: None };
         living.crash_and_start();
         living
     }
@@ -126,9 +140,14 @@ impl Living {
         let manager = Manager::new(Arc::new(self.way.clone()), {
             let mut options = ManagerOptions::new("system", "simulation", &self.way.holder);
             options.drain = Duration::from_secs(5);
+            // So few that most saves take several writes.
+            options.save_rows_max = 3;
             options
         });
-        let things = Things { way: self.way.clone(), manager: manager.clone(), running: Mutex::default() };
+        self.buddies = Arc::default();
+        let index = manager.durable_index(self.buddies.clone());
+        let (way, buddies) = (self.way.clone(), self.buddies.clone());
+        let things = Things { way, buddies, manager: manager.clone(), running: Mutex::default() };
         let options = ControllerOptions {
             concurrency: 3,
             backoff: Backoff { first: Duration::from_millis(100), max: Duration::from_secs(5) },
@@ -136,7 +155,7 @@ impl Living {
             attempts_max: 6,
             resync: Duration::from_secs(36_000),
         };
-        manager.add(Controller::new(CONTROLLER, kind(), things).options(options)).unwrap();
+        manager.add(Controller::new(CONTROLLER, kind(), things).index(&index).options(options)).unwrap();
         let (stop, stopped) = watch::channel(false);
         self.running = Some((tokio::spawn(async move { manager.run(stopped).await }), stop));
     }
@@ -152,6 +171,7 @@ impl Living {
 /// Makes something outside for each object, and reports it.
 struct Things {
     way: Way,
+    buddies: Arc<Buddies>,
     manager: Manager,
     running: Mutex<BTreeSet<ObjectKey>>,
 }
@@ -167,7 +187,7 @@ impl Reconciler for Things {
         let generation = item.object()?.generation();
         // Under the lease: a manager that was replaced must not reach out.
         let client = self.manager.client();
-        let patch = json!({"observedGeneration": generation});
+        let patch = json!({"observedGeneration": generation, "buddy": self.buddies.generation(&buddy_of(key))});
         self.way.world().outside.insert(key.clone(), generation);
         self.misbehave().await?;
         client.patch_status(&kind(), key, item.version, patch).await?;

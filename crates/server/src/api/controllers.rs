@@ -193,7 +193,7 @@ fn check_controller(name: &str) -> Result<(), ApiError> {
 
 fn check_row((name, value): &(String, Option<Bytes>)) -> Result<(), ApiError> {
     let (family, _) = split(name);
-    let families = ["checkpoint", "report", "known", "unfinished", "release"];
+    let families = ["checkpoint", "report", "known", "unfinished", "release", "index", "records"];
     if !families.contains(&family) || name.len() > ROW_NAME_BYTES_MAX || name.contains(char::is_control) {
         return Err(ApiError::bad_request(format!(
             "`{}` is not a row of a controller's state: it begins with one of {}, and has at most {ROW_NAME_BYTES_MAX} bytes",
@@ -201,10 +201,11 @@ fn check_row((name, value): &(String, Option<Bytes>)) -> Result<(), ApiError> {
             families.join(", ")
         )));
     }
+    let limit = if family == "records" { rows::RECORD_BYTES_MAX } else { ROW_VALUE_BYTES_MAX };
     match value {
-        Some(value) if value.len() > ROW_VALUE_BYTES_MAX => {
-            let message = format!("a row has {} bytes: the limit is {ROW_VALUE_BYTES_MAX}", value.len());
-            Err(ApiError::new(Code::TooLarge, message).with("limitBytes", ROW_VALUE_BYTES_MAX))
+        Some(value) if value.len() > limit => {
+            let message = format!("a row has {} bytes: the limit is {limit}", value.len());
+            Err(ApiError::new(Code::TooLarge, message).with("limitBytes", limit))
         }
         _ => Ok(()),
     }

@@ -2,6 +2,7 @@
 
 mod cases;
 mod properties;
+mod records;
 
 use std::collections::BTreeMap;
 

@@ -9,7 +9,7 @@ use super::super::CatalogKind::{CategoryTaxonomy, Collection, File, Product, Pro
 use super::*;
 
 #[derive(Clone, Debug)]
-enum Op {
+pub(super) enum Op {
     Put(CatalogKind, String, Value, Value),
     Remove(CatalogKind, String),
     /// Its reconciler writes what is to be said.
@@ -69,7 +69,7 @@ fn object() -> impl Strategy<Value = (CatalogKind, Value)> {
     ]
 }
 
-fn op() -> impl Strategy<Value = Op> {
+pub(super) fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         6 => (object(), name(), labels()).prop_map(|((kind, spec), name, labels)| Op::Put(kind, name, labels, without_nulls(spec))),
         2 => (prop::sample::select(CatalogKind::ALL.to_vec()), name()).prop_map(|(kind, name)| Op::Remove(kind, name)),
@@ -98,7 +98,8 @@ fn from_scratch(shop: &Shop, backwards: bool) -> BTreeMap<(CatalogKind, String),
     shop.objects.keys().map(|id| (id.clone(), plan(id))).collect()
 }
 
-fn step(shop: &mut Shop, op: &Op) {
+/// Whose state it changed.
+pub(super) fn step(shop: &mut Shop, op: &Op) -> Option<(CatalogKind, String)> {
     let before = shop.reports();
     let (itself, touched) = match op {
         Op::Put(kind, name, labels, spec) => {
@@ -108,7 +109,7 @@ fn step(shop: &mut Shop, op: &Op) {
         Op::Reconcile(at) if !shop.objects.is_empty() => {
             let (kind, name) = at.get(&shop.objects.keys().cloned().collect::<Vec<_>>()).clone();
             shop.reconcile(kind, &name);
-            (None, Vec::new())
+            (Some((kind, name)), Vec::new())
         }
         Op::Reconcile(_) => (None, Vec::new()),
     };
@@ -116,6 +117,7 @@ fn step(shop: &mut Shop, op: &Op) {
         let shown = format!("{}/{}", id.0.kind(), id.1);
         assert!(before.get(&id) == Some(&after) || touched.contains(&shown), "{op:?} did not touch {shown}");
     }
+    itself
 }
 
 proptest! {
