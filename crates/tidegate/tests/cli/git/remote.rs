@@ -196,6 +196,9 @@ fn what_keeps_a_remote_from_being_fetched_changes_nothing() {
     assert_eq!(ready(pair.near.site.port).0, 200);
 }
 
+/// `printf '{"ref": "refs/heads/main"}' | openssl dgst -sha256 -hmac shared`
+const BODY_SIGNED: &str = "ee6c696203e76da39722a943f06143cc0378b3da8e1905a2ecc07a012582b57a";
+
 #[test]
 fn a_webhook_is_a_fetch_and_the_object_tells_what_came_of_it() {
     let pair = Pair::start();
@@ -211,6 +214,17 @@ fn a_webhook_is_a_fetch_and_the_object_tells_what_came_of_it() {
     assert_eq!(status["syncHandledAt"], status["syncRequestedAt"]);
     assert_eq!((&status["objects"], &status["files"]), (&2.into(), &2.into()));
     assert_eq!(pair.condition("Ready")["status"], "True");
+
+    // The other hosts sign the body instead.
+    for (signature, size) in
+        [("x-github-event: push\r\nx-hub-signature-256: sha256=", 8), ("x-gitea-event: push\r\nx-gitea-signature: ", 9)]
+    {
+        pair.source.write("b.yaml", &widget("b", size)).commit().pushed();
+        assert_eq!(pair.call("mirror", &format!("{signature}{BODY_SIGNED}\r\n"), body).0, 202);
+        pair.wait("/status/observedCommit", &pair.source.head());
+        assert_eq!(pair.call("mirror", &format!("{signature}{}\r\n", BODY_SIGNED.replace('0', "1")), body).0, 401);
+    }
+    let status = pair.status();
 
     // A bad commit: named at its line, and healed by the next.
     pair.source.write("b.yaml", &widget("b", 101)).commit().pushed();
@@ -237,4 +251,30 @@ fn a_webhook_is_a_fetch_and_the_object_tells_what_came_of_it() {
     pair.secret("login", &[("webhook", "rotated")]);
     assert_eq!(pair.call("mirror", gitlab, body).0, 401);
     assert_eq!(pair.call("mirror", &gitlab.replace("shared", "rotated"), body).0, 202);
+}
+
+#[test]
+fn a_host_with_tls_of_its_own_authority_and_a_bearer_token() {
+    let mut pair = Pair::start();
+    pair.source.write("b.yaml", &widget("b", 2)).commit().pushed();
+    pair.host.server.kill();
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    fs::write(pair.host.site.path("tls.crt"), certified.cert.pem()).unwrap();
+    fs::write(pair.host.site.path("tls.key"), certified.signing_key.serialize_pem()).unwrap();
+    pair.host.server = pair.host.site.serve_with(&["--tls-cert", "tls.crt", "--tls-key", "tls.key"]);
+    let url = format!("https://localhost:{}/git/default/source.git", pair.host.site.port);
+    let token = admin(&pair.host.site);
+    pair.secret("untrusting", &[("bearer", &token)]);
+    pair.secret("stranger", &[("bearer", "no-token"), ("ca.crt", &certified.cert.pem())]);
+    pair.secret("trusting", &[("bearer", &token), ("ca.crt", &certified.cert.pem())]);
+
+    pair.follow(&format!("url: '{url}', secretRef: {{name: untrusting}}"));
+    let told = pair.failed("CertificateUntrusted");
+    assert!(told.contains("certificate") && !told.contains(&token), "{told}");
+    pair.follow(&format!("url: '{url}', secretRef: {{name: stranger}}"));
+    pair.failed("AuthenticationFailed");
+    assert_eq!(pair.widgets(), "widgets.example.com/a");
+    pair.follow(&format!("url: '{url}', secretRef: {{name: trusting}}"));
+    pair.synced();
+    assert_eq!(pair.widgets(), "widgets.example.com/a widgets.example.com/b");
 }
