@@ -124,6 +124,24 @@ fn a_branch_that_is_missing_or_not_allowed_is_named() {
     assert!(message.contains("secret-plans"), "{message}");
 }
 
+#[test]
+fn a_remote_that_rejects_is_quoted_and_tried_until_it_does_not() {
+    let place = shared().place("rejects");
+    let name = format!("{}.git", place.namespace);
+    place.rule("maps", "live", json!({"resources": ["configmaps"]}));
+    place.wait_ready(&["maps"]);
+    place.git.refuse_pushes(&name, Some("main is protected until Monday"));
+    place.apply_as(ALICE, &place.config_map("a", "1"));
+    for (kind, object) in [("gitdestination", "live"), ("gitrepoconfig", "repo")] {
+        let message = place.wait_reason(kind, object, "PushFailed");
+        assert!(message.contains("main is protected until Monday"), "{message}");
+    }
+    place.git.refuse_pushes(&name, None);
+    place.wait_file(&place.config_map_path("a"), |_| true);
+    assert_eq!(place.commits("live")[0].author, ALICE_IS);
+    place.wait_reason("gitdestination", "live", "Mirroring");
+}
+
 /// The server is away for as long as the changes take, which is several
 /// rounds of the operator's backoff. Each change is by the other person, so
 /// none of them may be joined with the next.

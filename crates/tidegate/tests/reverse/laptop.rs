@@ -14,6 +14,8 @@ use crate::rig::plane;
 const ALICE_IS: &str = "alice <alice@users.noreply.cluster.local>";
 /// Nothing is written unless it has to be.
 const PATIENT: &[&str] = &["--git-batch-silence=1h", "--git-batch-max-wait-sec=3600"];
+/// One that ends without giving its lease back leaves nobody waiting for it.
+const ALONE: &[&str] = &["--leader-elect=false"];
 const METRICS: [&str; 16] = [
     "objects_scanned_total",
     "objects_written_total",
@@ -47,6 +49,11 @@ fn the_quick_start_word_for_word() {
     let plane = plane();
     let operator = plane.operator("quick").ready();
     assert_eq!(operator.get("/healthz").unwrap(), (200, "ok\n".to_owned()));
+    // Another one waits for its lease: it lives, and it is not ready.
+    let second = plane.operator("quick-second").start();
+    wait("the second one's health", || second.get("/healthz").filter(|(status, _)| *status == 200));
+    assert_eq!(second.get("/readyz").unwrap(), (503, "another replica works\n".to_owned()));
+    second.stop();
     plane.cluster.admin(&["create", "namespace", "shop"]);
     let (cluster, git, repository) = (&plane.cluster, &plane.git, plane.git.create("shop/cluster.git"));
     let place = Place { cluster, git, namespace: "shop".into(), repository };
@@ -118,7 +125,7 @@ fn a_signal_writes_what_waits_and_a_second_one_ends_at_once() {
     for place in [&place, &other] {
         place.rule("maps", "live", json!({"resources": ["configmaps"]}));
     }
-    let mut operator = plane.operator("drain").with(PATIENT).ready();
+    let mut operator = plane.operator("drain").with(PATIENT).with(ALONE).ready();
     for place in [&place, &other] {
         place.wait_ready(&["maps"]);
         place.apply_as(ALICE, &place.config_map("waits", "1"));
@@ -134,7 +141,7 @@ fn a_signal_writes_what_waits_and_a_second_one_ends_at_once() {
     assert_eq!(operator.process.wait().code(), Some(1));
     // The next start finds what was not written, and whose it was is lost.
     away.set(Mode::Up);
-    let operator = plane.operator("drain").with(&["--leader-elect=false"]).ready();
+    let operator = plane.operator("drain").with(ALONE).ready();
     other.wait_file(&other.config_map_path("waits"), |_| true);
     assert!(other.commits("live")[0].author.starts_with("unknown "));
     // Its server ends with this test: no later operator should wait for it.
