@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use serde_json::json;
+use tidegate_testkit::bare;
 use tidegate_testkit::cluster::{ADMIN, ALICE, BOB, Cluster, Options};
 use tidegate_testkit::git_http::{GitHttp, PASSWORD, USERNAME};
 
@@ -45,6 +46,8 @@ impl Site {
     pub fn place(&self, prefix: &str) -> anyhow::Result<Place> {
         let namespace = self.cluster.namespace(prefix);
         let repository = self.git.create(&format!("{namespace}.git"));
+        // No host packs its repositories while a push waits for it.
+        bare::git(&repository, &["config", "receive.autogc", "false"]);
         let of = |kind: &str, name: &str, spec: serde_json::Value| {
             let metadata = json!({"name": name, "namespace": namespace});
             json!({"apiVersion": "configbutler.ai/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec})

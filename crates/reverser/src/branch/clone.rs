@@ -14,10 +14,24 @@ use tidegate_git::{FetchError, GitError, ObjectId, Program, PushError, Pushed, R
 
 /// What the remote had when we last saw it: keeps git from collecting it.
 const SEEN: &str = "refs/tidegate/seen";
-/// Packs of our own, one a batch: enough to be worth joining when idle, and
-/// too many for git to look through in any case.
-const PACKS_IDLE_MAX: usize = 64;
-const PACKS_MAX: usize = 512;
+
+/// When packs of our own, one a batch, are joined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Housekeeping {
+    /// Worth it when there is nothing else to do.
+    Due,
+    /// Too many for git to look through: whatever there is to do.
+    Overdue,
+}
+
+impl Housekeeping {
+    pub fn packs_min(self) -> usize {
+        match self {
+            Self::Due => 64,
+            Self::Overdue => 512,
+        }
+    }
+}
 
 pub(super) const LOCK_ENDING: &str = ".lock";
 
@@ -50,6 +64,8 @@ pub(super) struct BareClone {
     /// Held for as long as the clone is.
     _lock: File,
     packs: usize,
+    /// Where [`SEEN`] is, if we know.
+    seen: Option<ObjectId>,
 }
 
 impl BareClone {
@@ -60,7 +76,7 @@ impl BareClone {
         let lock = lock(dir).map_err(failed)?.ok_or_else(|| CloneError::InUse(dir.to_owned()))?;
         remove_unfinished(dir).map_err(failed)?;
         let repository = Repository::new(program, dir.to_owned());
-        let clone = Self { repository, branch: branch.to_owned(), _lock: lock, packs: packs(dir) };
+        let clone = Self { repository, branch: branch.to_owned(), _lock: lock, packs: count_packs(dir), seen: None };
         clone.repository.init("main").await?;
         Ok(clone)
     }
@@ -69,7 +85,7 @@ impl BareClone {
     pub async fn remake(&mut self) -> Result<(), CloneError> {
         let dir = self.repository.dir();
         let failed = |source| CloneError::Io { dir: dir.to_owned(), source };
-        self.packs = 0;
+        (self.packs, self.seen) = (0, None);
         fs::remove_dir_all(dir).map_err(failed)?;
         fs::create_dir_all(dir).map_err(failed)?;
         self.repository.init("main").await?;
@@ -78,9 +94,13 @@ impl BareClone {
 
     /// The remote's commit, with its files here; `None` for a repository
     /// without any branch, which our first push begins.
-    pub async fn fetch(&self, remote: &Remote) -> Result<Option<ObjectId>, CloneError> {
+    pub async fn fetch(&mut self, remote: &Remote) -> Result<Option<ObjectId>, CloneError> {
+        self.seen = None;
         match self.repository.fetch_tip(remote, &self.branch, SEEN).await {
-            Ok(head) => Ok(Some(head)),
+            Ok(head) => {
+                self.seen = Some(head.clone());
+                Ok(Some(head))
+            }
             Err(FetchError::Remote(error @ RemoteError::NoBranch { .. })) => {
                 if self.repository.is_remote_empty(remote).await? { Ok(None) } else { Err(error.into()) }
             }
@@ -97,14 +117,18 @@ impl BareClone {
         let pushed = self.repository.push(remote, &self.branch, old, new).await?;
         if pushed == Pushed::Done {
             self.packs += 1;
-            let seen = self.repository.resolve(SEEN).await?;
+            let seen = match self.seen.take() {
+                Some(seen) => Some(seen),
+                None => self.repository.resolve(SEEN).await?,
+            };
             self.repository.update_ref(SEEN, seen.as_ref(), new).await?;
+            self.seen = Some(new.clone());
         }
         Ok(pushed)
     }
 
-    pub fn wants_tidying(&self, is_idle: bool) -> bool {
-        self.packs >= if is_idle { PACKS_IDLE_MAX } else { PACKS_MAX }
+    pub fn packs(&self) -> usize {
+        self.packs
     }
 
     /// Forgets history and whatever nobody needs, in one pack. The remote's
@@ -135,7 +159,7 @@ fn lock_path(dir: &Path) -> PathBuf {
     name.into()
 }
 
-fn packs(dir: &Path) -> usize {
+fn count_packs(dir: &Path) -> usize {
     let files = fs::read_dir(dir.join("objects/pack")).into_iter().flatten().flatten();
     files.filter(|file| file.path().extension().is_some_and(|extension| extension == "pack")).count()
 }

@@ -10,6 +10,8 @@ pub struct Limits {
     pub bytes_max: usize,
     pub wait_max: Duration,
     pub silence: Duration,
+    /// Nothing comes for this long: time for housekeeping.
+    pub idle: Duration,
     /// Of contents that wait. Beyond it only keys are kept, some 300 bytes
     /// each, and the objects are read again when their turn comes.
     pub pending_bytes_max: usize,
@@ -22,6 +24,7 @@ impl Default for Limits {
             bytes_max: 1 << 20,
             wait_max: Duration::from_secs(20),
             silence: Duration::from_secs(1),
+            idle: Duration::from_secs(10),
             pending_bytes_max: 64 << 20,
         }
     }

@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::clone::{BareClone, CloneError};
+use super::clone::{BareClone, CloneError, Housekeeping};
 use super::destination::Destination;
 use super::failure::failure;
 use super::handle::{DestinationId, Shared};
@@ -111,7 +111,9 @@ impl Worker {
                     }
                 }
             }
-            self.tidy().await;
+            if self.wants_tidying(Housekeeping::Overdue) {
+                self.tidy().await;
+            }
         }
     }
 
@@ -125,9 +127,14 @@ impl Worker {
                 Due::Never => None,
                 Due::At(at) => Some(at),
             };
+            // Time for housekeeping is when nothing has come for a while: a
+            // change that came meanwhile would have to wait for its end.
+            let idle_at = Instant::now() + self.config.limits.idle;
+            let is_time = at.is_none() && self.wants_tidying(Housekeeping::Due);
             tokio::select! {
                 () = woken => {}
-                () = tokio::time::sleep_until(at.unwrap_or_else(Instant::now)), if at.is_some() => {}
+                () = tokio::time::sleep_until(at.unwrap_or(idle_at)), if at.is_some() => {}
+                () = tokio::time::sleep_until(idle_at), if is_time => self.tidy().await,
                 () = self.shared.remote_changed.notified() => return self.draft = None,
             }
         }
@@ -268,18 +275,19 @@ impl Worker {
 
     /// Housekeeping is not work: it fails quietly and is tried again.
     async fn tidy(&mut self) {
-        let is_idle = self.shared.due(&self.config.limits) == Due::Never;
         let (Some(clone), remote) = (&mut self.clone, self.shared.remote()) else { return };
-        if clone.wants_tidying(is_idle) {
-            let Some(_turn) = self.config.turns.take().await else { return };
-            let tidied = clone.tidy(&remote).await.map_err(WorkError::from);
-            let opened =
-                tidied.and_then(|head| Ok(Draft::open(&clone.repository, head.as_ref()).map_err(PlanError::from)?));
-            if let Err(error) = &opened {
-                tracing::debug!(branch = %self.config.branch, "failed to tidy the clone: {error}");
-            }
-            self.draft = opened.ok();
+        let Some(_turn) = self.config.turns.take().await else { return };
+        let tidied = clone.tidy(&remote).await.map_err(WorkError::from);
+        let opened =
+            tidied.and_then(|head| Ok(Draft::open(&clone.repository, head.as_ref()).map_err(PlanError::from)?));
+        if let Err(error) = &opened {
+            tracing::debug!(branch = %self.config.branch, "failed to tidy the clone: {error}");
         }
+        self.draft = opened.ok();
+    }
+
+    fn wants_tidying(&self, housekeeping: Housekeeping) -> bool {
+        self.clone.as_ref().is_some_and(|clone| clone.packs() >= housekeeping.packs_min())
     }
 }
 

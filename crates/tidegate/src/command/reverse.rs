@@ -134,6 +134,7 @@ fn limits(args: &ReverseRunArgs) -> Limits {
         bytes_max: (args.git_batch_max_bytes_mib as usize) << 20,
         wait_max: Duration::from_secs(args.git_batch_max_wait_sec.into()),
         silence: args.git_batch_silence,
+        idle: Limits::default().idle,
         pending_bytes_max: (args.pending_max_mib as usize) << 20,
     }
 }
