@@ -60,6 +60,11 @@ fn the_quick_start_word_for_word() {
     let manifests = quick_start(&git.url("shop/cluster.git"));
     cluster.kubectl(ADMIN, &["apply", "-f", "-"], &manifests).unwrap_or_else(|complaint| panic!("{complaint}"));
     place.wait_ready(&["maps"]);
+    place.wait_reason("gitrepoconfig", "mirror", "BranchFound");
+    let table = place.kubectl_as(ADMIN, &["get", "gitrepoconfigs,gitdestinations,watchrules", "--no-headers"]);
+    for line in table.lines().filter(|line| !line.is_empty()) {
+        assert!(line.contains("True"), "not ready: {table}");
+    }
     place.apply_as(ALICE, &place.config_map("app", "one"));
     let path = "clusters/prod/v1/configmaps/shop/app.yaml";
     place.wait_file(path, |text| text.contains("value: one"));
