@@ -21,7 +21,8 @@ use crate::known::KnownKeys;
 use crate::ledger::{Ledger, Save};
 use crate::queue::{Cause, Done, Position, Priority, Queue, Taken, Trigger};
 use crate::reader::{FEED_BATCHES_MAX, Feed, Happened, Listed, Reader, Seen};
-use crate::rows::{self, Unfinished};
+use crate::rows::{self, Stalled, Unfinished};
+use crate::stalled::{Marked, Marks, Outcome};
 use crate::sweep;
 use crate::worker::{Finished, Run, Verdict, Worker};
 use crate::{ApiError, Client, Controller, ControllerReport, Fence, Plane, StateChange, StateRow};
@@ -50,6 +51,7 @@ pub(crate) struct Driver {
     known: KnownKeys,
     received: Position,
     workers: JoinSet<Finished>,
+    marks: Marks,
     feed: mpsc::Receiver<Feed>,
     /// Waits until the keys in it are known.
     held: Option<Feed>,
@@ -91,6 +93,7 @@ impl Driver {
         let clock = Clock::start();
         let Controller { name, kind, reconciler, options, .. } = &job.controller;
         let (mut queue, mut ledger) = (Queue::default(), Ledger::default());
+        let mut marks = Marks::new(kind.clone(), job.client.clone());
         let rows = job.plane.state_read(name, rows::CHECKPOINT, None).await?;
         let checkpoint = rows.iter().find(|row| row.name == rows::CHECKPOINT).and_then(rows::read_checkpoint);
         ledger.restore_checkpoint(checkpoint);
@@ -103,6 +106,9 @@ impl Driver {
                 let due = row.due_ms.map(|due| clock.at_wall_ms(due));
                 let failures = if due.is_none() { row.failures.max(1) } else { row.failures };
                 queue.restore(&key, failures, row.generation, due, clock.now());
+                if row.stalled.is_some_and(|stalled| stalled != Stalled::Shown) {
+                    marks.want(key.clone(), clock.now());
+                }
                 ledger.restore(key, row);
             }
         }
@@ -110,9 +116,7 @@ impl Driver {
         let reader = Reader { plane: job.plane.clone(), controller: name.clone(), kind: kind.clone(), feed: sender };
         let reader = AbortOnDrop(tokio::spawn(reader.run(checkpoint)).abort_handle());
         let worker = Arc::new(Worker {
-            kind: kind.clone(),
             reconciler: reconciler.clone(),
-            client: job.client.clone(),
             deadline: options.deadline,
             attempts_max: options.attempts_max,
         });
@@ -126,6 +130,7 @@ impl Driver {
             known: KnownKeys::default(),
             received: checkpoint,
             workers: JoinSet::new(),
+            marks,
             feed,
             held: None,
             saving: None,
@@ -145,6 +150,7 @@ impl Driver {
         let mut stop = self.job.stop.clone();
         loop {
             self.start_workers();
+            self.start_marks();
             let due = self.next_due();
             tokio::select! {
                 () = stopped(&mut stop) => return self.drain().await,
@@ -152,6 +158,7 @@ impl Driver {
                 Some(touched) = self.touches.recv(), if self.held.is_none() => self.hear_touched(touched),
                 Some(keys) = self.sweep.next() => self.take_sweep(&keys),
                 Some(finished) = self.workers.join_next(), if !self.workers.is_empty() => self.take_finished(finished),
+                marked = self.marks.next() => self.take_marked(&marked),
                 rows = write(&mut self.saving), if self.saving.is_some() => self.take_saved(rows?),
                 _ = tick.tick() => self.save(),
                 () = tokio::time::sleep_until(due) => {}
@@ -163,6 +170,7 @@ impl Driver {
         let far = Instant::now() + Duration::from_secs(3600);
         // What is due while nobody is free starts when somebody is.
         let due = self.queue.next_due().filter(|_| self.has_free_worker());
+        let due = due.into_iter().chain(self.marks.next_due()).min();
         due.map_or(far, |due| self.clock.instant(due).min(far))
     }
 
@@ -171,8 +179,27 @@ impl Driver {
             let Some(Taken { key, failures, generation }) = self.queue.take(self.clock.now()) else { return };
             let row = self.ledger.row(&key);
             let attempts = if failures == 0 { 0 } else { row.map_or(0, |row| row.attempts) };
-            let was_parked = row.is_some_and(Unfinished::is_quarantined);
-            self.workers.spawn(self.worker.clone().run(Run { key, generation, failures, attempts, was_parked }));
+            self.workers.spawn(self.worker.clone().run(Run { key, generation, failures, attempts }));
+        }
+    }
+
+    fn start_marks(&mut self) {
+        while let Some(key) = self.marks.take(self.clock.now()) {
+            // Otherwise it is wanted again when its row is saved.
+            if let Some(wanted) = self.ledger.stalled_due(&key) {
+                self.marks.write(key, wanted);
+            }
+        }
+    }
+
+    fn take_marked(&mut self, marked: &Marked) {
+        self.marks.ended(marked, self.clock.now());
+        if marked.outcome == Outcome::Settled {
+            self.ledger.stalled_is(&marked.key, marked.shown);
+            // What it should say may be another by now.
+            if self.ledger.stalled_due(&marked.key).is_some() {
+                self.marks.want(marked.key.clone(), self.clock.now());
+            }
         }
     }
 
@@ -206,6 +233,7 @@ impl Driver {
             Feed::Listed { keys, gone, fresh: _ } => {
                 for Listed { key, generation } in &keys {
                     self.ledger.came(key);
+                    self.ledger.doubt_stalled(key);
                     self.known.insert(key);
                     self.add(key, Priority::Low, Some(None), Cause::State { generation: *generation });
                 }
@@ -279,11 +307,18 @@ impl Driver {
         let before = self.ledger.row(&key).filter(|_| failures > 0);
         let since_ms = before.map_or(self.clock.wall_ms(now), |row| row.since_ms);
         let failures = failures + 1;
+        // What an object shows is taken away however its key leaves.
+        let shows = self.ledger.row(&key).is_some_and(|row| row.stalled.is_some());
         let row = |failures, attempts, due: Option<u64>, error| {
             let due_ms = due.map(|due| self.clock.wall_ms(due));
-            Some(Unfinished { failures, attempts, generation, due_ms, error, since_ms })
+            let stalled = (shows || due.is_none()).then_some(Stalled::Due);
+            Some(Unfinished { failures, attempts, generation, due_ms, error, since_ms, stalled })
         };
         let (done, row) = match verdict {
+            Verdict::Done if shows => {
+                let row = row(0, 0, Some(now), String::new());
+                (Done::Success, row.map(|row| Unfinished { stalled: Some(Stalled::Leaving), ..row }))
+            }
             Verdict::Done => (Done::Success, None),
             Verdict::Again(delay) => {
                 let due = now.saturating_add(millis(delay));
@@ -363,7 +398,9 @@ impl Driver {
                 }
             }
             Some(save) => {
-                self.ledger.saved(&mut self.queue, save);
+                for key in self.ledger.saved(&mut self.queue, save) {
+                    self.marks.want(key, self.clock.now());
+                }
                 releases.into_iter().for_each(|row| self.release(&row));
                 self.save_known();
             }

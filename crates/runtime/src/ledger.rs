@@ -12,7 +12,8 @@ use tidegate_model::ObjectKey;
 
 use crate::StateChange;
 use crate::queue::{Position, Queue};
-use crate::rows::{self, Unfinished};
+use crate::rows::{self, Stalled, Unfinished};
+use crate::stalled::Wanted;
 
 #[derive(Default)]
 pub(crate) struct Ledger {
@@ -125,7 +126,8 @@ impl Ledger {
         Some(Save { changes, forgotten, rows, checkpoint, report })
     }
 
-    pub fn saved(&mut self, queue: &mut Queue, save: Save) {
+    /// Returns the keys whose condition `Stalled` may now be written.
+    pub fn saved(&mut self, queue: &mut Queue, save: Save) -> Vec<ObjectKey> {
         for key in &save.rows {
             // A key that ran again meanwhile may be about to lose its record.
             if self.unfinished.contains_key(key) && !self.dirty.contains(key) {
@@ -136,5 +138,34 @@ impl Ledger {
             self.saved_checkpoint = save.checkpoint;
         }
         self.saved_report = save.report;
+        save.rows.into_iter().filter(|key| self.stalled_due(key).is_some()).collect()
+    }
+
+    /// What the object of a key should say: it is quarantined with this error,
+    /// or nothing. `None` if it says so, or if what it should say is not saved.
+    pub fn stalled_due(&self, key: &ObjectKey) -> Option<Wanted> {
+        let row = self.unfinished.get(key).filter(|_| !self.dirty.contains(key))?;
+        match row.stalled? {
+            Stalled::Due | Stalled::Leaving => Some(row.is_quarantined().then(|| row.error.clone())),
+            Stalled::Shown => None,
+        }
+    }
+
+    /// Seen in a list: perhaps another object of this name, which shows
+    /// nothing yet.
+    pub fn doubt_stalled(&mut self, key: &ObjectKey) {
+        let Some(row) = self.unfinished.get(key).filter(|row| row.stalled == Some(Stalled::Shown)) else { return };
+        self.note(key, Some(Unfinished { stalled: Some(Stalled::Due), ..row.clone() }));
+    }
+
+    /// The object says so now.
+    pub fn stalled_is(&mut self, key: &ObjectKey, shown: bool) {
+        let Some(row) = self.unfinished.get(key).filter(|row| row.is_quarantined() == shown) else { return };
+        let row = match row.stalled {
+            Some(Stalled::Leaving) => None,
+            Some(Stalled::Due) => Some(Unfinished { stalled: shown.then_some(Stalled::Shown), ..row.clone() }),
+            Some(Stalled::Shown) | None => return,
+        };
+        self.note(key, row);
     }
 }

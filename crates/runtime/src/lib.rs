@@ -31,6 +31,7 @@ mod reader;
 mod reconcile;
 mod report;
 pub mod rows;
+mod stalled;
 mod sweep;
 mod unsaved;
 mod worker;

@@ -5,7 +5,7 @@
 //! term begins from what was saved. Indexes outlive terms, so a manager that
 //! stands by is ready to take over.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::indexer::{Indexer, Subscription};
 use crate::reader::Retry;
 use crate::{
     ApiError, Client, Controller, ControllerReport, Durable, Fault, Fence, Index, IndexHandle, Lease, LeaseRequest,
-    Plane,
+    Plane, rows,
 };
 
 #[derive(Clone, Debug)]
@@ -75,6 +75,8 @@ struct Inner {
     term: watch::Sender<Option<Fence>>,
     state: Mutex<State>,
     changed: Notify,
+    /// A controller has ended.
+    ended: Notify,
 }
 
 #[derive(Default)]
@@ -84,6 +86,8 @@ struct State {
     indexers: Vec<Indexer>,
     savers: Vec<Saver>,
     reports: BTreeMap<Arc<str>, watch::Receiver<ControllerReport>>,
+    /// In the term that runs.
+    running: BTreeSet<Arc<str>>,
     /// Why the manager can neither lead nor stand by.
     trouble: Option<String>,
 }
@@ -96,6 +100,7 @@ impl Manager {
             term: watch::Sender::new(None),
             state: Mutex::default(),
             changed: Notify::new(),
+            ended: Notify::new(),
         }))
     }
 
@@ -148,6 +153,37 @@ impl Manager {
             state.reports.remove(name);
         });
         self.0.changed.notify_one();
+    }
+
+    /// Stops a controller for good: it drains, and then its durable state goes.
+    /// After an error some of that is left, and it can be asked again.
+    pub async fn forget(&self, name: &str) -> Result<(), ApiError> {
+        self.remove(name);
+        self.ended(name).await;
+        let fence = self.0.term.borrow().clone();
+        let fence = fence.ok_or_else(|| ApiError::new(Fault::LeaseLost, "another manager holds the lease"))?;
+        for family in rows::OF_CONTROLLERS {
+            let mut after: Option<String> = None;
+            loop {
+                let found = self.0.plane.state_read(name, family, after.as_deref()).await?;
+                let Some(last) = found.last() else { break };
+                after = Some(last.name.clone());
+                let changes = found.into_iter().map(|row| rows::remove(row.name)).collect();
+                self.0.plane.state_write(name, Some(&fence), changes).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns when no such controller runs here.
+    async fn ended(&self, name: &str) {
+        loop {
+            let ended = self.0.ended.notified();
+            if !self.state(|state| state.running.contains(name)) {
+                return;
+            }
+            ended.await;
+        }
     }
 
     pub fn options(&self) -> &ManagerOptions {
@@ -228,7 +264,11 @@ impl Manager {
             Term { manager: self, fence, drivers: JoinSet::new(), running: HashMap::new(), saving: Vec::new() };
         let ended = term.run(since, indexers, stop).await;
         self.0.term.send_replace(None);
-        self.state(|state| state.reports.clear());
+        self.state(|state| {
+            state.reports.clear();
+            state.running.clear();
+        });
+        self.0.ended.notify_waiters();
         match ended {
             Ok(()) => self.release(&term.fence).await,
             Err(error) => tracing::warn!(%error, "the term has ended"),
@@ -346,7 +386,10 @@ impl Term<'_> {
             stop: stopped,
             subscriptions,
         };
-        self.manager.state(|state| state.reports.insert(name.clone(), reported));
+        self.manager.state(|state| {
+            state.reports.insert(name.clone(), reported);
+            state.running.insert(name.clone());
+        });
         self.running.insert(name.clone(), stop);
         self.drivers.spawn(async move {
             let outcome = match Driver::start(job).await {
@@ -364,6 +407,8 @@ impl Term<'_> {
         match ended {
             Ok((name, outcome)) => {
                 self.running.remove(&name);
+                self.manager.state(|state| state.running.remove(&name));
+                self.manager.0.ended.notify_waiters();
                 outcome
             }
             Err(error) => Err(ApiError::new(Fault::Unavailable, format!("a controller failed: {error}"))),

@@ -21,6 +21,10 @@ pub const UNFINISHED: &str = "unfinished/";
 pub const RELEASE: &str = "release/";
 pub const RELEASE_ALL: &str = "*";
 
+/// What there may be of a controller; its report last, so that one of which
+/// something is left is still seen.
+pub(crate) const OF_CONTROLLERS: [&str; 5] = [RELEASE, UNFINISHED, KNOWN, CHECKPOINT, REPORT];
+
 /// Of a durable index: up to where its [`RECORDS`] go, as [`SavedIndex`].
 pub const INDEX: &str = "index";
 /// One row for each object that the index holds: `records/PLURAL NAMESPACE NAME`.
@@ -70,6 +74,21 @@ pub struct Unfinished {
     pub error: String,
     /// Since when it has not succeeded, in milliseconds since 1970.
     pub since_ms: u64,
+    /// What is to be done about the condition `Stalled`; `None` if the object
+    /// does not show it because of us.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalled: Option<Stalled>,
+}
+
+/// Recorded before the condition is written, and until it is gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Stalled {
+    /// The object may not say yet what it should.
+    Due,
+    Shown,
+    /// The key has succeeded: the row goes when the condition is gone.
+    Leaving,
 }
 
 impl Unfinished {
@@ -135,6 +154,8 @@ pub(crate) fn read_unfinished(kind: &Kind, row: &StateRow) -> Option<(ObjectKey,
                     due_ms: Some(0),
                     error: String::new(),
                     since_ms: 0,
+                    // Nobody knows: it is looked at.
+                    stalled: Some(Stalled::Due),
                 },
             ))
         }

@@ -5,17 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use serde_json::{Value, json};
-use tidegate_model::{CONDITION_MESSAGE_BYTES_MAX, ObjectKey};
+use tidegate_model::ObjectKey;
 
 use crate::controller::DynReconciler;
-use crate::{Client, Kind, Next, ReconcileError};
+use crate::{Next, ReconcileError};
 
 /// Of an error's text: it is saved, listed and shown on the object.
 const ERROR_BYTES_MAX: usize = 2_048;
-
-/// The reason of the `Stalled` condition that the runtime itself sets.
-const QUARANTINED: &str = "Quarantined";
 
 #[derive(Debug)]
 pub(crate) struct Run {
@@ -25,7 +21,6 @@ pub(crate) struct Run {
     pub failures: u32,
     /// Those of them that count towards quarantine.
     pub attempts: u32,
-    pub was_parked: bool,
 }
 
 /// What became of a run, and of the key.
@@ -52,9 +47,7 @@ pub(crate) enum Verdict {
 
 /// What all runs of a controller have in common.
 pub(crate) struct Worker {
-    pub kind: Kind,
     pub reconciler: Arc<dyn DynReconciler>,
-    pub client: Client,
     pub deadline: Duration,
     pub attempts_max: u32,
 }
@@ -76,40 +69,7 @@ impl Worker {
                 judge(Err(ReconcileError::retryable(error)), attempts, self.attempts_max)
             }
         };
-        match &verdict {
-            Verdict::Park { error } => self.show_parked(&run.key, error).await,
-            Verdict::Done | Verdict::Again(_) if run.was_parked => self.hide_parked(&run.key).await,
-            _ => {}
-        }
         Finished { run, verdict, panicked }
-    }
-
-    /// Best effort: the quarantine itself is recorded and listed anyway.
-    async fn show_parked(&self, key: &ObjectKey, error: &str) {
-        let message = format!("{error}. Change the object, or mend the cause and run `tidegate quarantine release`");
-        let message = clipped(&message, CONDITION_MESSAGE_BYTES_MAX);
-        let shown = self.client.report(&self.kind, key, |item| {
-            let generation = item.generation();
-            let condition = json!({"type": "Stalled", "status": "True", "reason": QUARANTINED, "message": message,
-                "observedGeneration": generation});
-            Ok(Some(json!({"conditions": [condition]})))
-        });
-        if let Err(error) = shown.await {
-            tracing::warn!(%key, error = error.chain(), "the quarantine does not show on the object");
-        }
-    }
-
-    async fn hide_parked(&self, key: &ObjectKey) {
-        let hidden = self.client.report(&self.kind, key, |item| {
-            let object = item.object()?;
-            let conditions = object.status().and_then(|status| status.get("conditions")).and_then(Value::as_array);
-            let is_ours = |condition: &&Value| condition["type"] == "Stalled" && condition["reason"] == QUARANTINED;
-            let ours = conditions.into_iter().flatten().find(is_ours);
-            Ok(ours.map(|_| json!({"conditions": [{"type": "Stalled", "$patch": "delete"}]})))
-        });
-        if let Err(error) = hidden.await {
-            tracing::warn!(%key, error = error.chain(), "the object still shows the quarantine that it has left");
-        }
     }
 }
 
@@ -135,7 +95,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
-fn clipped(text: &str, bytes_max: usize) -> &str {
+pub(crate) fn clipped(text: &str, bytes_max: usize) -> &str {
     let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or(0)]
 }

@@ -4,7 +4,7 @@
 //! hook's author said, and nowhere else.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,7 +53,13 @@ pub struct Endpoint {
     url: String,
     hook: Arc<str>,
     timeout: Duration,
-    secret: Option<Vec<u8>>,
+    secret: Option<SecretFile>,
+}
+
+/// Read for each call, so that a rotated one takes effect with the next.
+struct SecretFile {
+    path: PathBuf,
+    label: String,
 }
 
 /// What the endpoint gets.
@@ -72,15 +78,17 @@ struct Call<'c> {
 pub type RelatedObject = (String, Option<Bytes>);
 
 impl Endpoint {
-    /// Reads the hook's secret: a new one takes effect when the hook changes
-    /// or the manager restarts.
     pub fn new(spec: &HookSpec, secrets_dir: Option<&Path>) -> Result<Self, EndpointError> {
         let secret = match &spec.secret {
             None => None,
             Some(secret) => {
                 let dir = secrets_dir.ok_or(EndpointError::NoSecrets)?;
                 let label = format!("{}/{}/{}", secret.namespace, secret.name, secret.key);
-                Some(read_secret(&dir.join(&secret.namespace).join(&secret.name).join(&secret.key), label)?)
+                let path = dir.join(&secret.namespace).join(&secret.name).join(&secret.key);
+                let file = SecretFile { path, label };
+                // A hook that could not sign says so before its first call.
+                file.read()?;
+                Some(file)
             }
         };
         let client = reqwest::Client::builder()
@@ -106,7 +114,9 @@ impl Endpoint {
         let mut request = self.client.post(&self.url).header("content-type", "application/json");
         request = request.header(TIMESTAMP_HEADER, &timestamp);
         if let Some(secret) = &self.secret {
-            request = request.header(SIGNATURE_HEADER, sign(secret, &timestamp, &body));
+            // Not this object's fault: the hook's author mends the file.
+            let key = secret.read().map_err(|error| HookError::Unreachable(described(&error)))?;
+            request = request.header(SIGNATURE_HEADER, sign(&key, &timestamp, &body));
         }
         let response = request.body(body).send().await.map_err(|error| self.failure(&error))?;
         let code = response.status().as_u16();
@@ -171,18 +181,23 @@ pub fn sign(secret: &[u8], timestamp: &str, body: &[u8]) -> String {
     })
 }
 
-/// Without the line end that editors leave.
-fn read_secret(path: &Path, label: String) -> Result<Vec<u8>, EndpointError> {
-    let fail = |label: &str| {
-        let label = label.to_owned();
-        |error| EndpointError::Secret(label, error)
-    };
-    let size = std::fs::metadata(path).map_err(fail(&label))?.len();
-    let bytes = if size <= SECRET_BYTES_MAX { std::fs::read(path).map_err(fail(&label))? } else { Vec::new() };
-    match bytes.trim_ascii_end() {
-        [] => Err(EndpointError::SecretSize(label)),
-        secret => Ok(secret.to_vec()),
+impl SecretFile {
+    /// Without the line end that editors leave.
+    fn read(&self) -> Result<Vec<u8>, EndpointError> {
+        let fail = |error| EndpointError::Secret(self.label.clone(), error);
+        let size = std::fs::metadata(&self.path).map_err(fail)?.len();
+        let bytes = if size <= SECRET_BYTES_MAX { std::fs::read(&self.path).map_err(fail)? } else { Vec::new() };
+        match bytes.trim_ascii_end() {
+            [] => Err(EndpointError::SecretSize(self.label.clone())),
+            secret => Ok(secret.to_vec()),
+        }
     }
+}
+
+/// With its source, for a condition.
+pub(super) fn described(error: &EndpointError) -> String {
+    let source = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+    format!("{error}{source}")
 }
 
 fn tls(ca_bundle: Option<&str>) -> Result<ClientConfig, EndpointError> {

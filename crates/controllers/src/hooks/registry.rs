@@ -18,7 +18,7 @@ use tidegate_runtime::{
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::HookOptions;
-use super::call::Endpoint;
+use super::call::{Endpoint, described};
 use super::reconciler::HookReconciler;
 use super::spec::{HookSpec, SpecError, Target};
 use crate::definitions;
@@ -176,26 +176,37 @@ impl RegistryReconciler {
     }
 
     /// Ensures that the hook's controller runs, and no other for it.
-    fn start(&self, hook: &Hook) -> Result<(), Obstacle> {
-        let (name, controller) = self.controller(hook)?;
+    async fn start(&self, hook: &Hook) -> Result<Result<(), Obstacle>, ReconcileError> {
+        let (name, controller) = match self.controller(hook) {
+            Ok(made) => made,
+            Err(obstacle) => return Ok(Err(obstacle)),
+        };
         let hook_name = hook.spec.as_ref().map(|spec| spec.name.clone()).unwrap_or_default();
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if running.get(&hook_name) == Some(&name) {
-            return Ok(());
+        if self.controller_of(&hook_name).as_deref() == Some(&*name) {
+            return Ok(Ok(()));
         }
-        if let Some(before) = running.remove(&hook_name) {
-            self.manager.remove(&before);
+        self.stop(&hook_name).await?;
+        if let Err(error) = self.manager.add(controller) {
+            return Ok(Err(Obstacle { reason: "NotStarted", message: error.to_string(), passing: true }));
         }
-        let add = self.manager.add(controller);
-        add.map_err(|error| Obstacle { reason: "NotStarted", message: error.to_string(), passing: true })?;
-        running.insert(hook_name, name);
+        self.running(|running| running.insert(hook_name, name));
+        Ok(Ok(()))
+    }
+
+    /// What its controller kept goes with it: another one begins anew.
+    async fn stop(&self, hook: &str) -> Result<(), ReconcileError> {
+        let Some(name) = self.controller_of(hook) else { return Ok(()) };
+        self.manager.forget(&name).await?;
+        self.running(|running| running.remove(hook));
         Ok(())
     }
 
-    fn stop(&self, hook: &str) {
-        if let Some(name) = self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(hook) {
-            self.manager.remove(&name);
-        }
+    fn controller_of(&self, hook: &str) -> Option<String> {
+        self.running(|running| running.get(hook).cloned())
+    }
+
+    fn running<R>(&self, change: impl FnOnce(&mut HashMap<Arc<str>, String>) -> R) -> R {
+        change(&mut self.running.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn controller(&self, hook: &Hook) -> Result<(String, Controller), Obstacle> {
@@ -248,21 +259,22 @@ impl RegistryReconciler {
 }
 
 fn endpoint(spec: &HookSpec, secrets_dir: Option<&Path>) -> Result<Endpoint, Obstacle> {
-    Endpoint::new(spec, secrets_dir).map_err(|error| {
-        let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
-        Obstacle { reason: "EndpointNotUsable", message: format!("{error}{source}"), passing: true }
+    Endpoint::new(spec, secrets_dir).map_err(|error| Obstacle {
+        reason: "EndpointNotUsable",
+        message: described(&error),
+        passing: true,
     })
 }
 
 impl Reconciler for RegistryReconciler {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Next, ReconcileError> {
         let Some(hook) = self.index.hook(&key.name) else {
-            self.stop(&key.name);
+            self.stop(&key.name).await?;
             return Ok(Next::AwaitChange);
         };
-        let obstacle = self.start(&hook).err();
+        let obstacle = self.start(&hook).await?.err();
         if obstacle.is_some() {
-            self.stop(&key.name);
+            self.stop(&key.name).await?;
         }
         self.report(key, obstacle.as_ref()).await?;
         let again = obstacle.is_some_and(|obstacle| obstacle.passing);

@@ -196,6 +196,14 @@ async fn an_endpoint_reconciles_a_kind() {
     world.apply("w.yaml", &widget("w", 2));
     world.until("the change is answered", |world| world.get("Widget", "w").unwrap()["status"]["size"] == 2).await;
     assert_eq!(server.calls(), 2);
+
+    // A rotated secret signs the next call.
+    fs::write(secrets.path().join("shop/signing/token"), "another key\n").unwrap();
+    world.apply("w.yaml", &widget("w", 3));
+    world.until("the change is answered", |world| world.get("Widget", "w").unwrap()["status"]["size"] == 3).await;
+    let (headers, body) = server.last_call();
+    let timestamp = headers[TIMESTAMP_HEADER].to_str().unwrap();
+    assert_eq!(headers[SIGNATURE_HEADER], sign(b"another key", timestamp, &body).as_str());
     running.stop().await;
 }
 
@@ -287,6 +295,11 @@ async fn a_hook_starts_with_its_kind_and_stops_with_it() {
     world.until("the widget is back", |world| world.get("Widget", "w").unwrap()["status"]["size"] == 3).await;
     world.push(&[], &["hook.yaml"]).unwrap();
     while running.controllers().iter().any(|name| name.starts_with("hook.")) {
+        moment().await;
+    }
+    // What its controllers kept, of all generations, goes with it.
+    let is_kept = || world.state().rows.keys().any(|(controller, _)| controller.starts_with("hook."));
+    while is_kept() {
         moment().await;
     }
     running.stop().await;

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
-use tidegate_model::{ObjectKey, ResourceVersion};
+use tidegate_model::{ObjectKey, ResourceVersion, StatusMerge, merge_status};
 use tidegate_runtime::{
     ApiError, Fault, Fence, Item, Kind, Lease, LeaseRequest, ListPage, Plane, Precondition, Source, StateChange,
     StateRow, WatchEvent, WatchStream,
@@ -36,6 +36,13 @@ pub struct World {
     version: ResourceVersion,
     rows: BTreeMap<(String, String), Bytes>,
     lease: Option<(Arc<str>, i64, Instant)>,
+}
+
+impl Thing {
+    pub fn is_stalled(&self) -> bool {
+        let mut conditions = self.status["conditions"].as_array().into_iter().flatten();
+        conditions.any(|condition| condition["type"] == "Stalled" && condition["reason"] == "Quarantined")
+    }
 }
 
 #[derive(Clone)]
@@ -249,8 +256,8 @@ impl Plane for Way {
             if thing.version != at.version {
                 return Err(ApiError::new(Fault::Conflict, "changed"));
             }
-            let mut status = thing.status.clone();
-            tidegate_model::merge_patch(&mut status, &patch);
+            let context = StatusMerge { now: Default::default(), generation: thing.generation };
+            let status = merge_status(Some(&thing.status), &patch, &context).unwrap().status;
             if status == thing.status {
                 return Ok(item(&at.key, thing));
             }

@@ -1,0 +1,161 @@
+//! The `Stalled` condition of quarantined objects: written until it is there,
+//! and taken away until it is gone.
+//!
+//! Invariant: a row of the key says that the condition may be on the object
+//! from before it is written until after it is gone. So whatever crash comes
+//! in between, the next life knows that there is something to do.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use rand::Rng;
+use serde_json::{Value, json};
+use tidegate_model::{CONDITION_MESSAGE_BYTES_MAX, ObjectKey};
+use tokio::task::JoinSet;
+
+use crate::clock::millis;
+use crate::queue::Millis;
+use crate::worker::clipped;
+use crate::{Backoff, Client, Kind, ReconcileError};
+
+/// Writes at once: they must not take the server from the reconciles.
+const WRITES_MAX: usize = 4;
+
+/// The reason of the condition that the runtime itself sets.
+const QUARANTINED: &str = "Quarantined";
+
+/// What the condition of a key should be: the error, or none.
+pub(crate) type Wanted = Option<String>;
+
+/// What became of a write.
+pub(crate) struct Marked {
+    pub key: ObjectKey,
+    /// Whether the condition was to be there.
+    pub shown: bool,
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    /// Also if the object is gone, or its kind has no place for it.
+    Settled,
+    Failed,
+}
+
+/// The keys whose condition is not what it should be.
+pub(crate) struct Marks {
+    marker: Arc<Marker>,
+    /// When each is to be tried.
+    due: BTreeSet<(Millis, ObjectKey)>,
+    failures: HashMap<ObjectKey, u32>,
+    writing: JoinSet<Marked>,
+    busy: BTreeSet<ObjectKey>,
+}
+
+impl Marks {
+    pub fn new(kind: Kind, client: Client) -> Self {
+        let marker = Arc::new(Marker { kind, client });
+        Self { marker, due: BTreeSet::new(), failures: HashMap::new(), writing: JoinSet::new(), busy: BTreeSet::new() }
+    }
+
+    /// Once the key's row is durable.
+    pub fn want(&mut self, key: ObjectKey, now: Millis) {
+        self.due.insert((now, key));
+    }
+
+    /// The next key to look at, if a write may begin.
+    pub fn take(&mut self, now: Millis) -> Option<ObjectKey> {
+        if self.writing.len() >= WRITES_MAX {
+            return None;
+        }
+        // One that is being written comes again when that has ended.
+        let found = self.due.iter().take_while(|(due, _)| *due <= now).find(|(_, key)| !self.busy.contains(key));
+        let found = found.cloned()?;
+        self.due.remove(&found);
+        Some(found.1)
+    }
+
+    pub fn write(&mut self, key: ObjectKey, wanted: Wanted) {
+        self.busy.insert(key.clone());
+        self.writing.spawn(self.marker.clone().write(key, wanted));
+    }
+
+    /// Waits for ever if nothing is being written. Cancel safe.
+    pub async fn next(&mut self) -> Marked {
+        loop {
+            match self.writing.join_next().await {
+                // A write that panics has a defect, which the log shows.
+                Some(Err(error)) => tracing::error!(%error, "a condition was not written"),
+                Some(Ok(marked)) => return marked,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    pub fn ended(&mut self, marked: &Marked, now: Millis) {
+        self.busy.remove(&marked.key);
+        if marked.outcome == Outcome::Settled {
+            self.failures.remove(&marked.key);
+            return;
+        }
+        let failures = self.failures.entry(marked.key.clone()).or_default();
+        *failures += 1;
+        let delay = Backoff::default().delay(*failures, rand::rng().random());
+        self.due.insert((now + millis(delay), marked.key.clone()));
+    }
+
+    pub fn next_due(&self) -> Option<Millis> {
+        let is_free = |(_, key): &&(Millis, ObjectKey)| !self.busy.contains(key);
+        self.due.iter().find(is_free).map(|(due, _)| *due).filter(|_| self.writing.len() < WRITES_MAX)
+    }
+}
+
+struct Marker {
+    kind: Kind,
+    client: Client,
+}
+
+impl Marker {
+    async fn write(self: Arc<Self>, key: ObjectKey, wanted: Wanted) -> Marked {
+        let written = match &wanted {
+            Some(error) => self.show(&key, error).await,
+            None => self.hide(&key).await,
+        };
+        let outcome = match written {
+            Ok(()) => Outcome::Settled,
+            Err(error @ ReconcileError::Terminal(_)) => {
+                tracing::warn!(%key, error = error.chain(), "the object has no place for the condition Stalled");
+                Outcome::Settled
+            }
+            Err(error) => {
+                tracing::debug!(%key, error = error.chain(), "the condition Stalled was not written: trying again");
+                Outcome::Failed
+            }
+        };
+        Marked { key, shown: wanted.is_some(), outcome }
+    }
+
+    async fn show(&self, key: &ObjectKey, error: &str) -> Result<(), ReconcileError> {
+        let message = format!("{error}. Change the object, or mend the cause and run `tidegate quarantine release`");
+        let message = clipped(&message, CONDITION_MESSAGE_BYTES_MAX);
+        let patch = |item: &crate::Item| {
+            let generation = item.generation();
+            let condition = json!({"type": "Stalled", "status": "True", "reason": QUARANTINED, "message": message,
+                "observedGeneration": generation});
+            Ok(Some(json!({"conditions": [condition]})))
+        };
+        self.client.report(&self.kind, key, patch).await.map(drop)
+    }
+
+    /// Only what the runtime has set.
+    async fn hide(&self, key: &ObjectKey) -> Result<(), ReconcileError> {
+        let patch = |item: &crate::Item| {
+            let object = item.object()?;
+            let conditions = object.status().and_then(|status| status.get("conditions")).and_then(Value::as_array);
+            let is_ours = |condition: &&Value| condition["type"] == "Stalled" && condition["reason"] == QUARANTINED;
+            let ours = conditions.into_iter().flatten().find(is_ours);
+            Ok(ours.map(|_| json!({"conditions": [{"type": "Stalled", "$patch": "delete"}]})))
+        };
+        self.client.report(&self.kind, key, patch).await.map(drop)
+    }
+}
