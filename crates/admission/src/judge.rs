@@ -57,6 +57,7 @@ impl<S: State> Judge<'_, S> {
         let key = key_of(kind, &document, self.rules);
         let current = self.state.current(&key)?;
         let mut errors = self.permission(kind, &key);
+        errors.extend(self.grants(&key, &document.object));
         errors.extend(self.ownership(&key, current.as_deref()));
         if !errors.is_empty() {
             return Ok(Err(refused(Some(key), &document, &errors)));
@@ -96,6 +97,21 @@ impl<S: State> Judge<'_, S> {
             _ => {}
         }
         errors
+    }
+
+    /// A repository that defines another gives it nothing that it has not.
+    fn grants(&self, key: &ObjectKey, object: &Object) -> Vec<FieldError> {
+        if &*key.resource.group != "tidegate.dev" || &*key.resource.plural != "repositories" {
+            return Vec::new();
+        }
+        let mut object = object.clone();
+        // Where its file names none.
+        object.metadata_mut().insert("namespace".into(), key.namespace.as_deref().unwrap_or_default().into());
+        let message =
+            format!("more than repository {} may do itself: let one define it that may", self.rules.repository);
+        let exceeded = self.rules.exceeded_by(&Rules::of_repository(&object));
+        let forbid = |field| FieldError::new(field, FieldErrorReason::Forbidden, message.clone());
+        exceeded.into_iter().map(forbid).collect()
     }
 
     /// An object belongs to one file of one repository. What nobody defined

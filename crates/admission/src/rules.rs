@@ -31,6 +31,14 @@ impl<T: Ord> Allow<T> {
             Self::Only(items) => items.contains(item),
         }
     }
+
+    fn includes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Any, _) => true,
+            (Self::Only(_), Self::Any) => false,
+            (Self::Only(items), Self::Only(others)) => others.is_subset(items),
+        }
+    }
 }
 
 impl Rules {
@@ -45,6 +53,17 @@ impl Rules {
             kinds: kinds(&spec["kinds"]),
             allow_cluster_scoped: spec["allowClusterScoped"].as_bool().unwrap_or(false),
         }
+    }
+
+    /// What of `other` is more than these rules have: nobody gives away what is
+    /// not theirs. Empty if there is no such thing.
+    pub(crate) fn exceeded_by(&self, other: &Self) -> Vec<&'static str> {
+        let exceeds = [
+            ("spec.namespaces", !self.namespaces.includes(&other.namespaces)),
+            ("spec.kinds", !self.kinds.includes(&other.kinds)),
+            ("spec.allowClusterScoped", other.allow_cluster_scoped && !self.allow_cluster_scoped),
+        ];
+        exceeds.into_iter().filter(|(_, exceeds)| *exceeds).map(|(field, _)| field).collect()
     }
 
     /// For the repository that may define everything.
@@ -109,6 +128,18 @@ mod tests {
             rules.kinds.allows(&("c".into(), "Product".into())) && !rules.kinds.allows(&("".into(), "Product".into()))
         );
         assert!(rules.allow_cluster_scoped);
+    }
+
+    #[test]
+    fn what_exceeds_another() {
+        let (own, product) = (rules(json!({})), json!([{"kind": "Product", "group": "c"}]));
+        assert!(own.exceeded_by(&own).is_empty());
+        assert!(own.exceeded_by(&rules(json!({"kinds": product, "namespaces": ["shop"]}))).is_empty());
+        let wide = rules(json!({"namespaces": ["*"], "allowClusterScoped": true}));
+        assert_eq!(own.exceeded_by(&wide), ["spec.namespaces", "spec.allowClusterScoped"]);
+        assert_eq!(own.exceeded_by(&rules(json!({"namespaces": ["shop", "other"]}))), ["spec.namespaces"]);
+        assert_eq!(rules(json!({"kinds": product})).exceeded_by(&own), ["spec.kinds"]);
+        assert!(Rules::unrestricted("system", "control").exceeded_by(&wide).is_empty());
     }
 
     #[test]

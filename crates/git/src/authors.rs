@@ -48,7 +48,7 @@ impl Repository {
             1 => HashMap::new(),
             _ => {
                 let count = format!("--max-count={COMMITS_MAX}");
-                let output = self.log(&["--name-only", "--no-renames", &count, &range], path).await?;
+                let output = self.log(&["--name-only", "--no-renames", "--cc", &count, &range], path).await?;
                 output.map(|output| parse(&output).authors.by_path).unwrap_or_default()
             }
         };

@@ -59,6 +59,8 @@ impl Program {
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("GIT_LITERAL_PATHSPECS", "1")
+            // An object is what its id says, whatever `refs/replace` says.
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

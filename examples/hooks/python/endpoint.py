@@ -52,4 +52,5 @@ class Endpoint(BaseHTTPRequestHandler):
 
 if __name__ == "__main__":
     port = int(sys.argv[1]) if len(sys.argv) > 1 else 8089
+    print(f"waiting for calls at http://127.0.0.1:{port}", flush=True)
     ThreadingHTTPServer(("127.0.0.1", port), Endpoint).serve_forever()

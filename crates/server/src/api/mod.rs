@@ -46,7 +46,7 @@ pub use project::{
     Admitted, Applied, AuthorOf, DefinedAt, Effect, Marks, MarksOf, NO_MARKS, ProjectError, Projected, Projection, Turn,
 };
 pub use read::{ListPage, ListQuery};
-pub use repositories::{Repositories, SyncOutcome, Synced, Syncing};
+pub use repositories::{Repositories, Requesting, SyncOutcome, Synced, Syncing};
 pub use status::{StatusWrite, missing_precondition};
 pub use tombstone::Tombstone;
 use watch::WatchCounts;

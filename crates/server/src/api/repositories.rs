@@ -11,18 +11,22 @@ use tidegate_store::StoreError;
 
 use super::error::{ApiError, Code};
 use super::status::{decode, not_found};
-use super::{Api, Applied, StatusWrite};
-use crate::identity::{Attributes, Session, Verb};
+use super::{Api, Applied, CONTROLLER_MANAGER, StatusWrite};
+use crate::identity::{Attributes, Identity, Session, Verb};
 
 /// A note and a controller's status write meet; one of them reads again.
 const NOTE_ATTEMPTS_MAX: usize = 16;
 
+pub type Requesting<'a> = Pin<Box<dyn Future<Output = Result<(), ApiError>> + Send + 'a>>;
 pub type Syncing<'a> = Pin<Box<dyn Future<Output = Option<SyncOutcome>> + Send + 'a>>;
 
 /// Whoever holds the repositories.
 pub trait Repositories: Send + Sync {
     /// `None` if there is no such repository.
     fn sync<'a>(&'a self, namespace: &'a str, name: &'a str) -> Syncing<'a>;
+
+    /// Has the controller look, too, which reports what it finds.
+    fn request<'a>(&'a self, namespace: &'a str, name: &'a str) -> Requesting<'a>;
 }
 
 /// What became of a look at a repository.
@@ -95,7 +99,29 @@ impl Api {
         let repositories = self.0.repositories.get().and_then(Weak::upgrade);
         let repositories = repositories
             .ok_or_else(|| ApiError::new(Code::Unavailable, "the repositories are not open yet: try again"))?;
-        repositories.sync(namespace, name).await.ok_or_else(|| not_found(&key))
+        let outcome = repositories.sync(namespace, name).await.ok_or_else(|| not_found(&key))?;
+        let (account_namespace, account) = CONTROLLER_MANAGER;
+        let is_controller = session.identity().user == Identity::service_account(account_namespace, account).user;
+        if !is_controller && !self.is_reported(&key, &outcome)? {
+            repositories.request(namespace, name).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// What is in force is noted by whoever put it there.
+    fn is_reported(&self, key: &ObjectKey, outcome: &SyncOutcome) -> Result<bool, ApiError> {
+        let commit = match outcome {
+            SyncOutcome::InForce(_) => return Ok(true),
+            SyncOutcome::Refused { commit, .. } => commit.as_deref(),
+            SyncOutcome::Failed { .. } => None,
+        };
+        let Some(stored) = self.0.store.view().get(key)? else { return Ok(true) };
+        let object = decode(&stored)?;
+        let status = object.status();
+        let conditions = status.and_then(|status| status.get("conditions")?.as_array());
+        let mut synced = conditions.into_iter().flatten().filter(|condition| condition["type"] == "Synced");
+        let attempted = status.and_then(|status| status.get("attemptedCommit")?.as_str());
+        Ok(synced.any(|condition| condition["reason"] == outcome.reason()) && (commit.is_none() || commit == attempted))
     }
 
     /// Writes into a Repository's status as the server itself. `patch` sees

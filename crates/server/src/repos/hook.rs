@@ -68,6 +68,11 @@ impl RefUpdate {
         let mut words = line.splitn(3, ' ').map(str::to_owned);
         Some(Self { old: words.next()?, new: words.next()?, name: words.next()? })
     }
+
+    /// A ref that makes one object pass for another. To delete it does no harm.
+    pub fn replaces(&self) -> bool {
+        self.name.starts_with("refs/replace/") && self.new.bytes().any(|digit| digit != b'0')
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -117,9 +122,12 @@ impl Hooks {
 }
 
 fn write_script(folder: &Path, hook: Hook, program: &Path) -> io::Result<()> {
-    let path = folder.join(hook.name());
-    fs::write(&path, script(hook, &program.to_string_lossy()))?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o700))
+    // Put in place in one step: a push of a server that was killed may still be
+    // under way, and git takes the half of a script for a consent.
+    let (path, draft) = (folder.join(hook.name()), folder.join(format!(".{}", hook.name())));
+    fs::write(&draft, script(hook, &program.to_string_lossy()))?;
+    fs::set_permissions(&draft, fs::Permissions::from_mode(0o700))?;
+    fs::rename(draft, path)
 }
 
 fn script(hook: Hook, program: &str) -> String {

@@ -95,6 +95,9 @@ impl HookServer {
         let Some(push) = PushId::parse(&call.push) else {
             return Ok(refused(vec!["this is no push through the server: push to its address".into()]));
         };
+        if let (Hook::PreReceive, Some(update)) = (call.hook, call.updates.iter().find(|update| update.replaces())) {
+            return Ok(refused(vec![format!("{}: replacements of objects are not stored here", update.name)]));
+        }
         let branch = format!("refs/heads/{}", hosted.branch);
         match (call.hook, call.updates.iter().find(|update| update.name == branch)) {
             (Hook::PreReceive, None) => Ok(accepted(Vec::new())),

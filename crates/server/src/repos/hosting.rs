@@ -121,6 +121,15 @@ impl Hosting {
         self.describe(id, None)
     }
 
+    /// Before it is served: what a killed git left would refuse every push.
+    pub async fn clear_leftovers(&self, id: &RepositoryId) {
+        match Repository::new(self.program.clone(), self.dir(id)).clear_leftovers().await {
+            Ok(removed) if removed.is_empty() => {}
+            Ok(removed) => tracing::warn!(repository = %id, ?removed, "removed what a killed git left behind"),
+            Err(error) => tracing::error!(repository = %id, %error, "failed to look for what a killed git left behind"),
+        }
+    }
+
     pub fn deleted_folder(&self) -> PathBuf {
         self.folder.join(DELETED_FOLDER)
     }

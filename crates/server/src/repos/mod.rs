@@ -32,7 +32,7 @@ use std::sync::{Arc, Weak};
 use tidegate_git::{GitError, Program, Remote};
 use tokio::task::JoinHandle;
 
-use crate::api::{Api, Repositories, Syncing};
+use crate::api::{Api, Repositories, Requesting, Syncing};
 use crate::identity::Clock;
 use crate::metrics::Metrics;
 use deleted::Deleted;
@@ -47,8 +47,8 @@ pub use limits::HostedLimits;
 use note::Noter;
 pub use projector::Projector;
 use projector::ProjectorError;
-use remote::Syncer;
 pub use remote::{RemoteOptions, limits as webhook_limits, routes as webhook_routes};
+use remote::{Syncer, request_sync};
 pub use tidegate_git::{PlainHttp, RemoteLimits};
 pub use verify::{Report, Sort};
 
@@ -118,6 +118,7 @@ impl Repos {
         let deleted = Deleted::new(hosting.clone(), projector.clone(), limits.deleted_grace, clock.clone());
         deleted.put_away().await;
         for id in hosting.list().map_err(HostingError::Store)? {
+            hosting.clear_leftovers(&id).await;
             projector.catch_up_or_report(&hosting, &id).await;
         }
         let follower = Follower { store: api.store().clone(), hosting: hosting.clone(), projector: projector.clone() };
@@ -152,6 +153,15 @@ impl Repos {
 impl Repositories for Repos {
     fn sync<'a>(&'a self, namespace: &'a str, name: &'a str) -> Syncing<'a> {
         Box::pin(async move { self.syncer.sync(&RepositoryId::new(namespace, name)?).await })
+    }
+
+    fn request<'a>(&'a self, namespace: &'a str, name: &'a str) -> Requesting<'a> {
+        Box::pin(async move {
+            match RepositoryId::new(namespace, name) {
+                Some(id) => request_sync(&self.projector.api, &id, || self.syncer.is_syncing(&id)).await,
+                None => Ok(()),
+            }
+        })
     }
 }
 

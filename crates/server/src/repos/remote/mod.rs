@@ -8,6 +8,7 @@ mod spec;
 mod sync;
 mod webhook;
 
+pub use request::request_sync;
 pub use spec::RemoteSpec;
 pub use sync::{RemoteOptions, Syncer};
 pub use webhook::{limits, routes};

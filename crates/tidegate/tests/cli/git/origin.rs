@@ -50,6 +50,25 @@ fn a_merge_keeps_the_authors_of_what_it_merges() {
     assert_eq!(hosted.field("widget b", AUTHOR), "Grace <x@example.com>");
 }
 
+/// A merge that is none of its two sides is its own author's.
+#[test]
+fn a_merge_that_mends_a_conflict_is_of_whoever_mended_it() {
+    let hosted = Hosted::start();
+    let tree = &hosted.tree;
+    tree.write("crd.yaml", CRD).write("a.yaml", &widget("a", 1)).commit().pushed();
+    tree.git(&["checkout", "-q", "-b", "side"]).good();
+    tree.write("a.yaml", &widget("a", 2));
+    commit_by(tree, "Grace");
+    tree.git(&["checkout", "-q", "-"]).good();
+    tree.write("a.yaml", &widget("a", 3));
+    commit_by(tree, "Alan");
+    tree.git(&["merge", "-q", "--no-ff", "-m", "merge", "side"]);
+    tree.write("a.yaml", &widget("a", 4));
+    commit_by(tree, "Rex");
+    tree.pushed();
+    assert_eq!(hosted.field("widget a", AUTHOR), "Rex <x@example.com>");
+}
+
 #[test]
 fn hidden_files_are_ignored_by_a_push_as_by_a_check() {
     let hosted = Hosted::start();

@@ -1,5 +1,7 @@
 //! A server that died between the move of a ref and its projection.
 
+use std::fs;
+
 use rustix::process::Signal;
 
 use super::super::process::said;
@@ -23,6 +25,26 @@ fn a_head_that_was_not_projected_is_in_force_after_the_start() {
         tree.pushed()
     };
     assert!(nothing_left.contains("+0 ~0 -0 objects"), "{nothing_left}");
+}
+
+/// As when the whole machine, or its container, was killed.
+#[test]
+fn what_a_killed_git_left_does_not_refuse_the_next_push() {
+    let Hosted { site, mut server, tree } = Hosted::start();
+    tree.write("crd.yaml", CRD).write("a.yaml", &widget("a", 1)).commit().pushed();
+    server.kill();
+    let bare = site.path("tidegate-data/repos/system/control.git");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(2 * 3600);
+    for lock in ["refs/heads/main.lock", "packed-refs.lock"] {
+        fs::File::create(bare.join(lock)).unwrap().set_modified(long_ago).unwrap();
+    }
+    let incoming = bare.join("objects/tmp_objdir-incoming-x");
+    fs::create_dir(&incoming).unwrap();
+    fs::File::open(&incoming).unwrap().set_modified(long_ago).unwrap();
+
+    let _server = site.serve();
+    tree.write("a.yaml", &widget("a", 2)).commit().pushed();
+    assert!(!incoming.exists());
 }
 
 #[test]

@@ -130,6 +130,48 @@ fn what_a_repository_may_not_define() {
     goods.write("mine.yaml", &widget("mine", 2)).commit().pushed();
 }
 
+/// Whoever may push to one repository has what that one may do, no more.
+#[test]
+fn a_repository_gives_another_nothing_that_it_has_not() {
+    let hosted = with_a_widget();
+    let repository = |name: &str, spec: &str| {
+        format!(
+            "apiVersion: tidegate.dev/v1\nkind: Repository\nmetadata: {{name: {name}, namespace: default}}\nspec: {{{spec}}}\n"
+        )
+    };
+    hosted.tree.write("goods.yaml", &repository("goods", "")).commit().pushed();
+    let goods = Tree::clone(&hosted.site, "default/goods", "goods");
+    goods.write("mine.yaml", &repository("mine", "namespaces: [default]")).commit().pushed();
+    for (spec, field) in [
+        ("namespaces: ['*']", "x.yaml:4: spec.namespaces"),
+        ("namespaces: [default, system]", "x.yaml:4: spec.namespaces"),
+        ("allowClusterScoped: true", "x.yaml:4: spec.allowClusterScoped"),
+        ("remote: {url: 'https://u:password@example.com/a.git'}", "x.yaml:4: spec.remote.url"),
+    ] {
+        let break_it = |tree: &Tree| {
+            tree.write("x.yaml", &repository("wide", spec)).commit();
+        };
+        check_in(&hosted, &goods, "default/goods", break_it, &[field]);
+    }
+}
+
+/// Nothing makes one object pass for another.
+#[test]
+fn replacements_of_objects() {
+    let hosted = with_a_widget();
+    let tree = &hosted.tree;
+    let bad = tree.fed(&["hash-object", "-w", "--stdin"], &widget("a", 77));
+    let good = tree.fed(&["hash-object", "-w", "--stdin"], &widget("a", 2));
+    let refused = tree.git(&["push", "origin", &format!("{bad}:refs/replace/{good}")]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.err.contains("replacements of objects are not stored here"), "{}", refused.err);
+    // One that came by another way, as in a restored backup, changes nothing.
+    said(&mut git(&tree.dir, &["push", "-q", hosted.bare().to_str().unwrap(), &format!("{bad}:refs/replace/{good}")]))
+        .good();
+    tree.write("a.yaml", &widget("a", 2)).commit().pushed();
+    assert_eq!(hosted.field("widget a", "/spec/size"), "2");
+}
+
 #[test]
 fn more_files_than_one_push_may_change() {
     let hosted = Hosted::start_with(&["--set", "git.changed_files_max=100"]);

@@ -239,6 +239,15 @@ fn a_webhook_is_a_fetch_and_the_object_tells_what_came_of_it() {
     pair.wait("/status/observedCommit", &pair.source.head());
     assert_eq!(pair.condition("Synced")["status"], "True");
 
+    // Whoever asks by hand finds it on the object, too.
+    pair.source.write("b.yaml", &widget("b", 102)).commit().pushed();
+    pair.failed("Invalid");
+    pair.wait("/status/attemptedCommit", &pair.source.head());
+    assert_eq!(pair.condition("Synced")["reason"], "Invalid");
+    pair.source.write("b.yaml", &widget("b", 99)).commit().pushed();
+    pair.synced();
+    pair.wait("/status/observedCommit", &pair.source.head());
+
     // Whoever does not know the secret learns nothing.
     let strip = |(code, body): (u16, String)| (code, body.split("requestId").next().unwrap().to_owned());
     let refused = strip(pair.call("mirror", &gitlab.replace("shared", "other"), body));
