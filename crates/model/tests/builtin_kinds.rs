@@ -211,7 +211,7 @@ fn repositories_are_filled_in() {
         "Repository",
         "spec: {remote: {url: '--upload-pack=touch x'}}",
         &[
-            "spec.remote.url: Invalid value: \"--upload-pack=touch x\": should match '^((https?|ssh)://|[^/:@ ]+@[^/: ]+:)[^ ]+$'",
+            "spec.remote.url: Invalid value: \"--upload-pack=touch x\": should match '^((https?|ssh)://([^/:@ ]+@)?[^/@ ]+(/[^ ]*)?|[^/:@ ]+@[^/: ]+:[^ ]+)$'",
         ],
     );
 }
