@@ -40,8 +40,8 @@ struct Arguments {
     /// Objects of the large data set; 0 leaves it out.
     #[arg(long, default_value_t = 1_000_000)]
     large: usize,
-    /// Events of the full replay window; 0 leaves it out.
-    #[arg(long, default_value_t = 5_000_000)]
+    /// Events of the replay window, which is full with 5,000,000; 0 leaves it out.
+    #[arg(long, default_value_t = 4_800_000)]
     window: usize,
     /// Files of the branch on which a push changes a few.
     #[arg(long, default_value_t = 100_000)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use serde_json::json;
 
 use crate::OBJECTS;
@@ -37,7 +37,9 @@ pub async fn window(table: &mut Table, binary: &Path, count: usize) -> anyhow::R
     tokio::time::sleep(SETTLE).await;
     let started = server.memory_mib()?;
     let mut watcher = Socket::subscribe(&server, &watch_from(before)).await?;
-    let (begun, mut replayed) = (Instant::now(), 0);
+    let (begun, mut replayed) = (Instant::now(), 1);
+    let first = watcher.next().await?.context("the watch has ended")?;
+    ensure!(memchr::memmem::find(first, b"gadget-").is_some(), "not an event: {}", String::from_utf8_lossy(first));
     while replayed < count {
         replayed += watcher.count().await?.context("the watch has ended")?;
     }
