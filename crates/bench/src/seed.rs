@@ -1,13 +1,16 @@
 //! Objects of 1.7 KiB, written into a stopped store.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tidegate_model::{EncodedObject, GroupResource, Object, ObjectKey, ResourceVersion};
-use tidegate_store::{Expect, Op, Options, Store, Transaction, Write};
+use tidegate_store::{Expect, Op, OpenError, Options, Store, Transaction, Write};
 
 pub const NAMESPACE: &str = "default";
 const BATCH: usize = 2_000;
+const CLOSE_TIME_MAX: Duration = Duration::from_secs(60);
+const CLOSE_POLL: Duration = Duration::from_millis(50);
 
 pub fn name(at: usize) -> String {
     format!("gadget-{at:07}")
@@ -71,10 +74,21 @@ pub async fn change_objects(data_dir: &Path, numbers: impl Iterator<Item = usize
     commit(data_dir, numbers.map(|at| write("gadgets", "bench.example", Some(NAMESPACE), gadget(at, 2)))).await
 }
 
+/// Waits until a server of this process that was stopped has let go of it.
+pub async fn open(data_dir: &Path) -> anyhow::Result<Store> {
+    std::fs::create_dir_all(data_dir)?;
+    let until = Instant::now() + CLOSE_TIME_MAX;
+    loop {
+        match Store::open(&data_dir.join("store"), Options::default()) {
+            Err(OpenError::Locked { .. }) if Instant::now() < until => tokio::time::sleep(CLOSE_POLL).await,
+            opened => return Ok(opened?),
+        }
+    }
+}
+
 /// Into the store of a server that does not run.
 pub async fn commit(data_dir: &Path, writes: impl Iterator<Item = Write>) -> anyhow::Result<()> {
-    std::fs::create_dir_all(data_dir)?;
-    let store = Store::open(&data_dir.join("store"), Options::default())?;
+    let store = open(data_dir).await?;
     let mut writes = writes.peekable();
     while writes.peek().is_some() {
         let batch = writes.by_ref().take(BATCH).collect();
@@ -86,8 +100,7 @@ pub async fn commit(data_dir: &Path, writes: impl Iterator<Item = Write>) -> any
 
 /// So many events of small objects; the version before the first of them.
 pub async fn events(data_dir: &Path, count: usize) -> anyhow::Result<ResourceVersion> {
-    std::fs::create_dir_all(data_dir)?;
-    let store = Store::open(&data_dir.join("store"), Options::default())?;
+    let store = open(data_dir).await?;
     let crd = write("customresourcedefinitions", "apiextensions.k8s.io", None, definition());
     let before = store.commit(Transaction { writes: vec![crd], marks: Vec::new() }).await?.version;
     for start in (0..count).step_by(BATCH) {

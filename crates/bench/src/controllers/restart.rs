@@ -12,7 +12,6 @@ use tidegate_controllers::catalog::{self, CatalogKind};
 use tidegate_model::ResourceVersion;
 use tidegate_runtime::{Controller, Item, Kind, Manager, Source, WatchEvent};
 use tidegate_server::plane::LocalPlane;
-use tidegate_store::{Options, Store};
 
 use super::catalogue::{self, CATEGORY_PRODUCTS, category_name};
 use super::host::{Counter, Host};
@@ -114,7 +113,7 @@ async fn catalogue_products(program: &Path, count: usize) -> anyhow::Result<Rest
 }
 
 async fn newest(data_dir: &Path) -> anyhow::Result<ResourceVersion> {
-    let store = Store::open(&data_dir.join("store"), Options::default())?;
+    let store = seed::open(data_dir).await?;
     let version = store.view().version();
     store.close().await;
     Ok(version)
