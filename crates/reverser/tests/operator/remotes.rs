@@ -1,5 +1,7 @@
 //! The way to the remote, over HTTP and SSH, as GitRepoConfig tells it.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 use tidegate_testkit::cluster::ALICE;
 use tidegate_testkit::git_http::{GitHttp, Mode, PASSWORD, USERNAME};
@@ -142,34 +144,37 @@ fn a_remote_that_rejects_is_quoted_and_tried_until_it_does_not() {
     place.wait_reason("gitdestination", "live", "Mirroring");
 }
 
-/// The server is away for as long as the changes take, which is several
-/// rounds of the operator's backoff. Each change is by the other person, so
-/// none of them may be joined with the next.
+/// The server is away for a minute, which is several rounds of the operator's
+/// backoff, and objects change all the time. Each change of an object is by the
+/// other person, so none of them may be joined with the next.
 #[test]
-fn a_git_server_that_is_down_while_objects_change() {
-    const CHANGES: usize = 40;
+fn a_git_server_that_is_down_for_a_minute_while_objects_change() {
+    const OBJECTS: usize = 4;
+    const OUTAGE: Duration = Duration::from_secs(60);
     let git = GitHttp::start();
     let place = Place::create(&shared().cluster, &git, "down");
     place.rule("maps", "live", json!({"resources": ["configmaps"]}));
     place.wait_ready(&["maps"]);
     git.set(Mode::Down);
     let people = [cluster::ALICE, cluster::BOB];
-    for change in 0..CHANGES {
-        let name = format!("m{}", change % 4);
-        // Four objects, two people: each object is one person's in turn.
-        let person = people[change / 4 % 2];
-        place.apply_as(person, &place.config_map(&name, &change.to_string()));
+    let (began, mut rounds) = (Instant::now(), 0);
+    while began.elapsed() < OUTAGE {
+        for object in 0..OBJECTS {
+            let value = (rounds * OBJECTS + object).to_string();
+            place.apply_as(people[rounds % 2], &place.config_map(&format!("m{object}"), &value));
+        }
+        rounds += 1;
     }
     place.wait_reason("gitdestination", "live", "ConnectionFailed");
     assert!(place.files().is_empty());
     git.set(Mode::Up);
-    for object in 0..4 {
+    for object in 0..OBJECTS {
         let path = place.config_map_path(&format!("m{object}"));
-        let last = CHANGES - 4 + object;
+        let last = (rounds - 1) * OBJECTS + object;
         place.wait_file(&path, |text| text.contains(&format!("value: \"{last}\"")));
         let authors: Vec<_> = place.commits(&path).into_iter().map(|commit| commit.author).collect();
         let expected: Vec<_> =
-            (0..CHANGES / 4).map(|round| format!("{0} <{0}@users.noreply.test>", people[round % 2])).collect();
+            (0..rounds).map(|round| format!("{0} <{0}@users.noreply.test>", people[round % 2])).collect();
         assert_eq!(authors, expected);
     }
     place.wait_reason("gitdestination", "live", "Mirroring");
