@@ -21,7 +21,7 @@ impl Repository {
     pub async fn clear_leftovers(&self) -> io::Result<Vec<PathBuf>> {
         let mut removed = Vec::new();
         let mut locks: Vec<_> = LOCKS.iter().map(|name| self.dir().join(name)).filter(|path| path.exists()).collect();
-        find(&self.dir().join("refs"), &|name| name.ends_with(".lock"), &mut locks)?;
+        find_locks(&self.dir().join("refs"), &mut locks)?;
         for lock in locks {
             while let Some(age) = age(&lock)? {
                 if age >= LOCK_AGE_MIN {
@@ -60,11 +60,11 @@ fn age(path: &Path) -> io::Result<Option<Duration>> {
     }
 }
 
-fn find(folder: &Path, is_one: &impl Fn(&str) -> bool, found: &mut Vec<PathBuf>) -> io::Result<()> {
+fn find_locks(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in entries(folder)? {
         if entry.file_type()?.is_dir() {
-            find(&entry.path(), is_one, found)?;
-        } else if is_one(&entry.file_name().to_string_lossy()) {
+            find_locks(&entry.path(), found)?;
+        } else if entry.path().extension().is_some_and(|extension| extension == "lock") {
             found.push(entry.path());
         }
     }

@@ -103,7 +103,10 @@ impl Api {
         let (account_namespace, account) = CONTROLLER_MANAGER;
         let is_controller = session.identity().user == Identity::service_account(account_namespace, account).user;
         if !is_controller && !self.is_reported(&key, &outcome)? {
-            repositories.request(namespace, name).await?;
+            // Whoever asked has the outcome all the same.
+            if let Err(error) = repositories.request(namespace, name).await {
+                tracing::warn!(%key, %error, "failed to have the outcome of a sync reported");
+            }
         }
         Ok(outcome)
     }

@@ -145,6 +145,21 @@ mod tests {
         assert!(text.ends_with("exec '/a b/it'\\''s' hook pre-receive\n"), "{text}");
     }
 
+    /// As a push sees it that began under a server that was killed since.
+    #[test]
+    fn a_script_is_never_seen_in_parts() {
+        let dir = tempfile::tempdir().unwrap();
+        let hooks = Hooks::install(dir.path(), Path::new("/old")).unwrap();
+        let path = hooks.folder.join(Hook::PreReceive.name());
+        let mut opened = fs::File::open(&path).unwrap();
+        Hooks::install(dir.path(), Path::new("/new")).unwrap();
+        let mut seen = String::new();
+        io::Read::read_to_string(&mut opened, &mut seen).unwrap();
+        assert_eq!(seen, script(Hook::PreReceive, "/old"));
+        assert_eq!(fs::read_to_string(&path).unwrap(), script(Hook::PreReceive, "/new"));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
     #[test]
     fn updates() {
         let update = RefUpdate::parse("a b refs/heads/x y").unwrap();
