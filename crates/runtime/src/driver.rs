@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rand::Rng;
 use tidegate_model::ObjectKey;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
-use crate::clock::{Clock, millis, stopped};
+use crate::clock::{Clock, millis, spread, stopped};
+use crate::inbox::{Heard, Inbox};
 use crate::index::Touched;
 use crate::indexer::Subscription;
 use crate::known::KnownKeys;
@@ -36,6 +36,7 @@ pub(crate) struct Job {
     pub save_interval: Duration,
     pub save_rows_max: usize,
     pub drain: Duration,
+    pub wall_ms: fn() -> u64,
     pub report: watch::Sender<ControllerReport>,
     /// True when it is time to stop.
     pub stop: watch::Receiver<bool>,
@@ -52,12 +53,11 @@ pub(crate) struct Driver {
     received: Position,
     workers: JoinSet<Finished>,
     marks: Marks,
-    feed: mpsc::Receiver<Feed>,
+    inbox: Inbox,
     /// Waits until the keys in it are known.
     held: Option<Feed>,
     saving: Option<Saving>,
     sweep: sweep::Sweeps,
-    touches: mpsc::Receiver<Touched>,
     /// Indexes that have not been audited: nothing runs before.
     audits_missing: usize,
     counted: Counted,
@@ -90,7 +90,7 @@ impl Drop for AbortOnDrop {
 impl Driver {
     /// Reads what an earlier life left.
     pub async fn start(mut job: Job) -> Result<Self, ApiError> {
-        let clock = Clock::start();
+        let clock = Clock::start((job.wall_ms)());
         let Controller { name, kind, reconciler, options, .. } = &job.controller;
         let (mut queue, mut ledger) = (Queue::default(), Ledger::default());
         let mut marks = Marks::new(kind.clone(), job.client.clone());
@@ -131,10 +131,9 @@ impl Driver {
             received: checkpoint,
             workers: JoinSet::new(),
             marks,
-            feed,
+            inbox: Inbox::new(feed, touches),
             held: None,
             saving: None,
-            touches,
             audits_missing,
             counted: Counted::default(),
             _reader: reader,
@@ -149,18 +148,26 @@ impl Driver {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut stop = self.job.stop.clone();
         loop {
+            while let Some(finished) = self.workers.try_join_next() {
+                self.take_finished(finished);
+            }
             self.start_workers();
             self.start_marks();
             let due = self.next_due();
             tokio::select! {
+                // In this order: what is rare, what just changed, the rest.
+                // Runs that ended do not wait for any of it: see above.
+                biased;
                 () = stopped(&mut stop) => return self.drain().await,
-                Some(feed) = self.feed.recv(), if self.held.is_none() => self.take_feed(feed),
-                Some(touched) = self.touches.recv(), if self.held.is_none() => self.hear_touched(touched),
-                Some(keys) = self.sweep.next() => self.take_sweep(&keys),
-                Some(finished) = self.workers.join_next(), if !self.workers.is_empty() => self.take_finished(finished),
-                marked = self.marks.next() => self.take_marked(&marked),
                 rows = write(&mut self.saving), if self.saving.is_some() => self.take_saved(rows?),
                 _ = tick.tick() => self.save(),
+                marked = self.marks.next() => self.take_marked(&marked),
+                heard = self.inbox.next(), if self.held.is_none() => match heard {
+                    Heard::Feed(feed) => self.take_feed(feed),
+                    Heard::Touched(touched) => self.hear_touched(touched),
+                },
+                Some(keys) = self.sweep.next() => self.take_sweep(&keys),
+                Some(finished) = self.workers.join_next() => self.take_finished(finished),
                 () = tokio::time::sleep_until(due) => {}
             }
         }
@@ -289,13 +296,9 @@ impl Driver {
     }
 
     fn take_finished(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
-        let mut next = Some(finished);
-        while let Some(finished) = next {
-            // A worker contains panics and is not aborted while we live.
-            if let Ok(finished) = finished {
-                self.settle(finished);
-            }
-            next = self.workers.try_join_next();
+        // A worker contains panics and is not aborted while we live.
+        if let Ok(finished) = finished {
+            self.settle(finished);
         }
     }
 
@@ -325,7 +328,8 @@ impl Driver {
                 (Done::Again { due }, row(0, 0, Some(due), String::new()))
             }
             Verdict::Retry { counts, error } => {
-                let due = now + millis(self.job.controller.options.backoff.delay(failures, rand::rng().random()));
+                let delay = self.job.controller.options.backoff.delay(failures, spread((&key, failures)));
+                let due = now + millis(delay);
                 (Done::Retry { due }, row(failures, attempts + u32::from(counts), Some(due), error))
             }
             Verdict::Park { error } => (Done::Park, row(failures, attempts + 1, None, error)),
@@ -407,15 +411,12 @@ impl Driver {
         }
     }
 
-    fn release(&mut self, row: &StateRow) {
-        let wanted = row.name.strip_prefix(rows::RELEASE).unwrap_or_default();
-        let is_wanted = |key: &ObjectKey| wanted == rows::RELEASE_ALL || wanted == rows::key_text(key);
-        let keys: Vec<ObjectKey> = self.ledger.quarantined().map(|(key, _)| key.clone()).filter(is_wanted).collect();
-        for key in &keys {
+    fn release(&mut self, request: &StateRow) {
+        let now = self.clock.wall_ms(self.clock.now());
+        for key in self.ledger.release(&request.name, now) {
             tracing::info!(controller = %self.job.controller.name, %key, "released from quarantine");
-            self.add(key, Priority::High, None, Cause::Release);
+            self.add(&key, Priority::High, None, Cause::Release);
         }
-        self.ledger.release_done(row.name.clone());
     }
 
     async fn drain(mut self) -> Result<(), ApiError> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
+use crate::clock::Retry;
 use crate::driver::AbortOnDrop;
-use crate::reader::Retry;
 use crate::rows::{self, SavedIndex};
 use crate::unsaved::Position;
 use crate::{BoxError, Durable, Kind, Plane, SavedRecord, StateRow};
@@ -71,7 +71,7 @@ async fn read(plane: Arc<dyn Plane>, name: &'static str, prefix: String, pages: 
 
 /// Tried until it can be had.
 async fn read_page(plane: &dyn Plane, name: &str, prefix: &str, after: Option<&str>) -> Vec<StateRow> {
-    let mut retry = Retry::default();
+    let mut retry = Retry::new((name, prefix));
     loop {
         match plane.state_read(name, prefix, after).await {
             Ok(rows) => return rows,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tidegate_model::ResourceVersion;
 use tokio::sync::mpsc;
 
-use crate::reader::Retry;
+use crate::clock::Retry;
 use crate::{ApiError, Fault, Item, Kind, Plane, WatchEvent};
 
 /// What a follower of one kind hands over.
@@ -25,7 +25,7 @@ pub(crate) async fn follow(
     mut from: Option<ResourceVersion>,
     batches: mpsc::Sender<(usize, Batch)>,
 ) {
-    let mut retry = Retry::default();
+    let mut retry = Retry::new(&kind.resource);
     loop {
         let error = match from {
             None => match list(&*plane, &kind, at, &batches).await {
@@ -83,7 +83,7 @@ async fn watch_from(
     loop {
         match stream.next().await {
             Ok(events) => {
-                *retry = Retry::default();
+                retry.succeeded();
                 let reached = events.last().map(WatchEvent::version);
                 if batches.send((at, Batch::Events(events))).await.is_err() {
                     return ApiError::new(Fault::Unavailable, "the index has ended");

@@ -55,6 +55,7 @@ impl SaverTerm {
                 continue;
             }
             tokio::select! {
+                biased;
                 () = stopped(&mut self.stop) => ends = Some(Instant::now() + self.drain),
                 () = tokio::time::sleep(self.interval) => {}
             }

@@ -94,7 +94,9 @@ impl Indexer {
         self.fill(&held).await;
         loop {
             tokio::select! {
-                Some((at, batch)) = batches.recv() => self.take(&kinds[at], &mut held, at, batch).await,
+                // Batches last: of the others there are few, and they must
+                // not wait for a long list.
+                biased;
                 Some(subscriber) = self.subscribing.recv() => self.welcome(subscriber).await,
                 Some(ask) = hear(&mut asked) => {
                     if let Some(unsaved) = &mut held.unsaved {
@@ -102,6 +104,7 @@ impl Indexer {
                         let _ = ask.answer.send(unsaved.step(ask.before));
                     }
                 }
+                Some((at, batch)) = batches.recv() => self.take(&kinds[at], &mut held, at, batch).await,
                 else => return,
             }
         }
@@ -241,9 +244,12 @@ struct Fill {
 }
 
 impl Fill {
-    fn end(&mut self) -> HashSet<ObjectKey> {
+    /// What is gone.
+    fn end(&mut self) -> Vec<ObjectKey> {
         self.ended = true;
-        std::mem::take(&mut self.missing)
+        let mut gone: Vec<ObjectKey> = self.missing.drain().collect();
+        gone.sort_unstable();
+        gone
     }
 }
 

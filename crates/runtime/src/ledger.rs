@@ -6,7 +6,7 @@
 //! save whose outcome is not known ends the term: its successor reads what is
 //! there, and the lease keeps a late write out.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use tidegate_model::ObjectKey;
 
@@ -25,7 +25,7 @@ pub(crate) struct Ledger {
     /// Reconciled as deleted: no longer known.
     forget: HashSet<ObjectKey>,
     /// Requests of an operator that were acted on.
-    released: HashSet<String>,
+    released: BTreeSet<String>,
     saved_checkpoint: Position,
     saved_report: Vec<u8>,
 }
@@ -85,30 +85,49 @@ impl Ledger {
         }
     }
 
-    pub fn release_done(&mut self, name: String) {
-        self.released.insert(name);
+    /// Acts on a request of an operator: the keys in quarantine that it
+    /// names, which are to run now. The save that forgets the request records
+    /// that they are out, so that a crash before they ran loses nothing.
+    pub fn release(&mut self, request: &str, now_ms: u64) -> Vec<ObjectKey> {
+        let wanted = request.strip_prefix(rows::RELEASE).unwrap_or_default();
+        let is_wanted = |key: &ObjectKey| wanted == rows::RELEASE_ALL || wanted == rows::key_text(key);
+        let keys: Vec<ObjectKey> = self.quarantined().map(|(key, _)| key.clone()).filter(is_wanted).collect();
+        for key in &keys {
+            let out = |row: &Unfinished| Unfinished {
+                failures: 0,
+                attempts: 0,
+                due_ms: Some(now_ms),
+                stalled: row.stalled.map(|_| Stalled::Due),
+                ..row.clone()
+            };
+            let row = self.unfinished.get(key).map(out);
+            self.note(key, row);
+        }
+        self.released.insert(request.to_owned());
+        keys
     }
 
     pub fn row(&self, key: &ObjectKey) -> Option<&Unfinished> {
         self.unfinished.get(key)
     }
 
-    pub fn quarantined(&self) -> impl Iterator<Item = (&ObjectKey, &Unfinished)> {
+    fn quarantined(&self) -> impl Iterator<Item = (&ObjectKey, &Unfinished)> {
         self.unfinished.iter().filter(|(_, row)| row.is_quarantined())
     }
 
     /// `None` if nothing is to be saved. `received` is how far events have
     /// come in.
     pub fn plan(&mut self, queue: &mut Queue, received: Position, report: Vec<u8>) -> Option<Save> {
-        // A running key is written when its run is over: what it owes may be
-        // done by then.
-        let rows: Vec<ObjectKey> = self.dirty.iter().filter(|key| !queue.is_running(key)).cloned().collect();
+        let mut rows: Vec<ObjectKey> = self.dirty.drain().collect();
+        rows.sort_unstable();
+        let mut forgotten: Vec<ObjectKey> = self.forget.drain().collect();
+        forgotten.sort_unstable();
         let recorded = rows.iter().filter(|key| self.unfinished.contains_key(key));
         let checkpoint = queue.owed_without(recorded).unwrap_or(received);
         let mut changes: Vec<StateChange> =
             rows.iter().map(|key| rows::unfinished(key, self.unfinished.get(key))).collect();
-        changes.extend(self.forget.iter().map(rows::forgotten));
-        changes.extend(self.released.iter().map(|name| rows::remove(name.clone())));
+        changes.extend(forgotten.iter().map(rows::forgotten));
+        changes.extend(std::mem::take(&mut self.released).into_iter().map(rows::remove));
         if report != self.saved_report {
             changes.push(rows::put(rows::REPORT.into(), report.clone()));
         }
@@ -118,11 +137,6 @@ impl Ledger {
         if changes.is_empty() {
             return None;
         }
-        for key in &rows {
-            self.dirty.remove(key);
-        }
-        let forgotten = self.forget.drain().collect();
-        self.released.clear();
         Some(Save { changes, forgotten, rows, checkpoint, report })
     }
 
@@ -167,5 +181,40 @@ impl Ledger {
             Some(Stalled::Shown) | None => return,
         };
         self.note(key, row);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kind;
+
+    #[test]
+    fn a_release_is_recorded_by_the_save_that_forgets_the_request() {
+        let key = |name| Kind::new("v1", "Thing", "things").key(None, name);
+        let parked = Unfinished {
+            failures: 15,
+            attempts: 15,
+            generation: 2,
+            due_ms: None,
+            error: "hopeless".into(),
+            since_ms: 1,
+            stalled: Some(Stalled::Shown),
+        };
+        for (request, expected) in [("release/*", vec![key("a"), key("b")]), ("release/ b", vec![key("b")])] {
+            let mut ledger = Ledger::default();
+            ledger.restore(key("a"), parked.clone());
+            ledger.restore(key("b"), parked.clone());
+            let mut released = ledger.release(request, 77);
+            released.sort();
+            assert_eq!(released, expected);
+            let save = ledger.plan(&mut Queue::default(), None, Vec::new()).unwrap();
+            assert!(save.changes.contains(&rows::remove(request.into())), "{save:?}");
+            for key in &released {
+                let row = ledger.row(key);
+                assert!(row.is_some_and(|row| row.due_ms == Some(77) && row.stalled == Some(Stalled::Due)), "{row:?}");
+                assert!(save.changes.contains(&rows::unfinished(key, row)), "{save:?}");
+            }
+        }
     }
 }

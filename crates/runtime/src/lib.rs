@@ -15,6 +15,7 @@ mod clock;
 mod controller;
 mod driver;
 mod error;
+mod inbox;
 mod index;
 mod index_load;
 mod index_reader;

@@ -7,17 +7,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{Notify, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
-use crate::clock::stopped;
+use crate::clock::{Retry, millis, stopped};
 use crate::driver::{AbortOnDrop, Driver, Job};
 use crate::index_saver::{Saver, SaverTerm};
 use crate::indexer::{Indexer, Subscription};
-use crate::reader::Retry;
 use crate::{
     ApiError, Client, Controller, ControllerReport, Durable, Fault, Fence, Index, IndexHandle, Lease, LeaseRequest,
     Plane, rows,
@@ -40,6 +39,9 @@ pub struct ManagerOptions {
     pub save_rows_max: usize,
     /// On shutdown, what is in flight has so long to finish.
     pub drain: Duration,
+    /// The time of day in milliseconds since 1970, in which it is kept when
+    /// what is delayed is due.
+    pub wall_ms: fn() -> u64,
 }
 
 impl ManagerOptions {
@@ -53,6 +55,7 @@ impl ManagerOptions {
             save_interval: Duration::from_secs(1),
             save_rows_max: 5_000,
             drain: Duration::from_secs(20),
+            wall_ms: || millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()),
         }
     }
 }
@@ -210,20 +213,22 @@ impl Manager {
     pub async fn run(&self, stop: watch::Receiver<bool>) {
         let mut indexers = Indexers::default();
         let mut stopping = stop.clone();
-        let mut retry = Retry::default();
+        let mut retry = Retry::new(&self.0.options.holder);
         while !*stop.borrow() {
             let waited = tokio::select! {
+                biased;
                 () = stopped(&mut stopping) => return,
                 outcome = self.acquire(&mut indexers) => outcome,
             };
             let Some((fence, since)) = waited else { continue };
             self.lead(fence, since, &mut indexers, stop.clone()).await;
             if since.elapsed() > self.0.options.lease_duration {
-                retry = Retry::default();
+                retry.succeeded();
             }
             // What ends every term at once, such as a full disk, must not
             // become a storm of leases.
             tokio::select! {
+                biased;
                 () = stopped(&mut stopping) => return,
                 () = retry.wait() => {}
             }
@@ -325,6 +330,7 @@ impl Term<'_> {
             indexers.start(self.manager);
             self.start_and_stop();
             tokio::select! {
+                biased;
                 () = stopped(&mut stopping) => return self.drain().await,
                 error = &mut renewing.0 => {
                     return Err(error.unwrap_or_else(|error| ApiError::new(Fault::Unavailable, error.to_string())));
@@ -382,6 +388,7 @@ impl Term<'_> {
             save_interval: options.save_interval,
             save_rows_max: options.save_rows_max,
             drain: options.drain,
+            wall_ms: options.wall_ms,
             report,
             stop: stopped,
             subscriptions,

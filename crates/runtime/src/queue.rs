@@ -102,6 +102,15 @@ enum Place {
     Parked,
 }
 
+impl Place {
+    /// Whether a record of the last outcome says all that there is to do. One
+    /// of a quarantine knows nothing of what has just ended it, and that of a
+    /// key which runs may go with the run, although more came meanwhile.
+    fn is_recordable(self) -> bool {
+        matches!(self, Self::Delayed { .. } | Self::Parked)
+    }
+}
+
 /// A key to run, how often it failed before, and its generation as far as
 /// it is known.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -270,25 +279,23 @@ impl Queue {
     }
 
     /// The key is durably recorded as unfinished: whatever it owed is kept by
-    /// the record.
+    /// the record, if it is where the record says.
     pub fn recorded(&mut self, key: &ObjectKey) {
-        let owed = self.entries.get_mut(key).and_then(|entry| entry.owed.take());
-        if let Some(owed) = owed {
+        let entry = self.entries.get_mut(key).filter(|entry| entry.place.is_recordable());
+        if let Some(owed) = entry.and_then(|entry| entry.owed.take()) {
             self.release(owed);
         }
     }
 
-    /// The oldest position that is owed by anybody but `recorded`.
+    /// The oldest position that is owed by anybody whom `recorded` would not
+    /// cover.
     pub fn owed_without<'k>(&mut self, recorded: impl Iterator<Item = &'k ObjectKey>) -> Option<Position> {
-        let owed: Vec<Position> = recorded.filter_map(|key| self.entries.get(key)?.owed).collect();
+        let covered = |key| self.entries.get(key).filter(|entry| entry.place.is_recordable());
+        let owed: Vec<Position> = recorded.filter_map(|key| covered(key)?.owed).collect();
         owed.iter().for_each(|position| self.release(*position));
         let oldest = self.owed.keys().next().copied();
         owed.iter().for_each(|position| *self.owed.entry(*position).or_default() += 1);
         oldest
-    }
-
-    pub fn is_running(&self, key: &ObjectKey) -> bool {
-        matches!(self.entries.get(key).map(|entry| entry.place), Some(Place::Running { .. }))
     }
 
     pub fn next_due(&self) -> Option<Millis> {

@@ -80,6 +80,26 @@ fn a_parked_key_waits_for_its_release() {
 }
 
 #[test]
+fn a_record_covers_only_a_key_that_is_where_it_says() {
+    let owed = |queue: &mut Queue| {
+        let without = queue.owed_without([key(1)].iter());
+        queue.recorded(&key(1));
+        (without, queue.owed_without([].iter()))
+    };
+    let mut queue = Queue::default();
+    queue.add(&key(1), trigger(Priority::High, Some(at(1)), SAME), 0);
+    queue.take(0);
+    queue.done(&key(1), Done::Park, 0);
+    assert_eq!(owed(&mut queue), (None, None));
+    queue.add(&key(1), trigger(Priority::High, Some(at(2)), Cause::State { generation: 2 }), 0);
+    assert_eq!(owed(&mut queue), (Some(at(2)), Some(at(2))), "the record says quarantined, and no longer so");
+    queue.take(0);
+    queue.add(&key(1), trigger(Priority::High, Some(at(3)), SAME), 0);
+    queue.done(&key(1), Done::Success, 0);
+    assert_eq!(owed(&mut queue), (Some(at(3)), Some(at(3))), "the record went with the success");
+}
+
+#[test]
 fn what_comes_during_a_failing_run_is_not_parked_with_it() {
     for (cause, expected) in [
         (SAME, None),
@@ -175,6 +195,14 @@ impl Model {
         }
     }
 
+    /// A record says what became of the last run. It covers a key that waits
+    /// for its time or its release, and nothing that has come since to another.
+    fn record(&mut self, name: u8) {
+        if self.delayed.contains_key(&name) || self.parked.contains(&name) {
+            self.owed.remove(&name);
+        }
+    }
+
     fn oldest(&self) -> Option<Position> {
         self.owed.values().chain(self.owed_running.values()).flatten().min().copied()
     }
@@ -230,10 +258,9 @@ proptest! {
                     queue.done(&key(name), done, now);
                     model.done(name, done);
                 }
-                Step::Record(name) if model.running.contains_key(&name) => {}
                 Step::Record(name) => {
                     queue.recorded(&key(name));
-                    model.owed.remove(&name);
+                    model.record(name);
                 }
                 Step::Wait(time) => now += time,
             }

@@ -5,12 +5,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
-use rand::Rng;
 use tidegate_model::{ObjectKey, ResourceVersion};
 use tokio::sync::mpsc;
 
+use crate::clock::Retry;
 use crate::queue::Position;
 use crate::rows::{KNOWN, key_text, parse_key};
 use crate::{ApiError, Fault, Item, Kind, Plane, Touched, WatchEvent};
@@ -82,7 +81,7 @@ struct Ended;
 impl Reader {
     /// Runs until the driver goes.
     pub async fn run(self, mut from: Position) {
-        let mut retry = Retry::default();
+        let mut retry = Retry::new(&self.controller);
         loop {
             let outcome = match from {
                 Some(version) => self.follow(version, &mut from, &mut retry).await,
@@ -99,7 +98,7 @@ impl Reader {
                     tracing::warn!(controller = %self.controller, %error, "reading is interrupted: trying again");
                     retry.wait().await;
                 }
-                Ok(Ok(())) => retry = Retry::default(),
+                Ok(Ok(())) => retry.succeeded(),
             }
         }
     }
@@ -120,7 +119,7 @@ impl Reader {
                 Ok(events) => events,
                 Err(error) => return Ok(Err(error)),
             };
-            *retry = Retry::default();
+            retry.succeeded();
             let events: Vec<Seen> = events.into_iter().filter_map(|event| seen(event, &mut after)).collect();
             self.send(Feed::Events { events, reached: after }).await?;
             *from = Some(after);
@@ -212,21 +211,5 @@ impl Known<'_> {
             self.rows = rows.into_iter().filter_map(|row| Some(row.name.strip_prefix(KNOWN)?.to_owned())).collect();
         }
         Ok(self.rows.front())
-    }
-}
-
-/// Waits between attempts to read: 250 ms doubling to 10 s, a quarter of it
-/// chance.
-#[derive(Default)]
-pub(crate) struct Retry {
-    failures: u32,
-}
-
-impl Retry {
-    pub async fn wait(&mut self) {
-        self.failures += 1;
-        let backoff = crate::Backoff { first: Duration::from_millis(250), max: Duration::from_secs(10) };
-        let delay = backoff.delay(self.failures, rand::rng().random());
-        tokio::time::sleep(delay).await;
     }
 }

@@ -8,12 +8,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use rand::Rng;
 use serde_json::{Value, json};
 use tidegate_model::{CONDITION_MESSAGE_BYTES_MAX, ObjectKey};
 use tokio::task::JoinSet;
 
-use crate::clock::millis;
+use crate::clock::{millis, spread};
 use crate::queue::Millis;
 use crate::worker::clipped;
 use crate::{Backoff, Client, Kind, ReconcileError};
@@ -100,7 +99,7 @@ impl Marks {
         }
         let failures = self.failures.entry(marked.key.clone()).or_default();
         *failures += 1;
-        let delay = Backoff::default().delay(*failures, rand::rng().random());
+        let delay = Backoff::default().delay(*failures, spread((&marked.key, *failures)));
         self.due.insert((now + millis(delay), marked.key.clone()));
     }
 

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rand::Rng;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::clock::{Retry, spread};
 use crate::driver::AbortOnDrop;
-use crate::reader::{Listed, Retry};
+use crate::reader::Listed;
 use crate::{Kind, Plane};
 
 /// Pages on their way: about 100 bytes a key.
@@ -25,13 +25,15 @@ pub(crate) struct Sweeps {
 
 impl Sweeps {
     pub fn new(plane: Arc<dyn Plane>, kind: Kind, every: Duration) -> Self {
-        let due = Instant::now() + jittered(every);
+        // A tenth more or less, so that controllers do not sweep together.
+        let every = every.mul_f64(0.9 + 0.2 * spread(&kind.resource));
+        let due = Instant::now() + every;
         Self { plane, kind, every, due, running: None }
     }
 
     /// Now; one that runs already is enough.
     pub fn begin(&mut self) {
-        self.due = Instant::now() + jittered(self.every);
+        self.due = Instant::now() + self.every;
         if self.running.is_none() {
             let (sender, receiver) = mpsc::channel(PAGES_MAX);
             let task = tokio::spawn(sweep(self.plane.clone(), self.kind.clone(), sender));
@@ -57,7 +59,7 @@ impl Sweeps {
 }
 
 async fn sweep(plane: Arc<dyn Plane>, kind: Kind, pages: mpsc::Sender<Vec<Listed>>) {
-    let (mut next, mut retry) = (None::<String>, Retry::default());
+    let (mut next, mut retry) = (None::<String>, Retry::new(&kind.resource));
     loop {
         match plane.list(&kind, next.as_deref()).await {
             Ok(page) => {
@@ -74,9 +76,4 @@ async fn sweep(plane: Arc<dyn Plane>, kind: Kind, pages: mpsc::Sender<Vec<Listed
             }
         }
     }
-}
-
-/// A tenth more or less, so that controllers do not sweep together.
-fn jittered(every: Duration) -> Duration {
-    every.mul_f64(rand::rng().random_range(0.9..1.1))
 }

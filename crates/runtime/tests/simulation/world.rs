@@ -2,7 +2,7 @@
 //! before or after their effect, streams break off and repeat, the window
 //! shrinks. Everything by one seed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -106,13 +106,13 @@ impl World {
         self.log.clear();
     }
 
-    pub fn quarantined(&self) -> BTreeSet<String> {
-        let is_parked = |value: &Bytes| {
-            let row: Value = serde_json::from_slice(value).unwrap();
-            row.get("dueMs").is_none()
-        };
-        let rows = self.rows.iter().filter(|((_, name), value)| name.starts_with("unfinished/") && is_parked(value));
-        rows.map(|((_, name), _)| name.clone()).collect()
+    /// The rows of quarantined keys, and the generation that was tried; 0 if
+    /// it is not known.
+    pub fn quarantined(&self) -> BTreeMap<String, i64> {
+        let rows = self.rows.iter().filter(|((_, name), _)| name.starts_with("unfinished/"));
+        let parsed = rows.map(|((_, name), value)| (name.clone(), serde_json::from_slice::<Value>(value).unwrap()));
+        let parked = parsed.filter(|(_, row)| row.get("dueMs").is_none());
+        parked.map(|(name, row)| (name, row["generation"].as_i64().unwrap())).collect()
     }
 
     pub fn release_all(&mut self, controller: &str) {
