@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use tidegate_model::{GroupResource, Object, ObjectKey};
 
+use crate::Rules;
+
 /// The files of a repository that differ from what is projected.
 #[derive(Clone, Debug, Default)]
 pub struct Change<'c> {
@@ -11,6 +13,18 @@ pub struct Change<'c> {
     pub files: Vec<File<'c>>,
     /// Paths that are gone. A moved file is removed here and added there.
     pub removed: Vec<&'c str>,
+    /// What [`crate::redefined`] asks for: files that did not change and are
+    /// admitted anew all the same.
+    pub concerned: Vec<Concerned<'c>>,
+}
+
+/// Files of one repository as they are in force, with objects of kinds whose
+/// definition the change replaces.
+#[derive(Clone, Debug)]
+pub struct Concerned<'c> {
+    /// Of the repository that the files are of.
+    pub rules: &'c Rules,
+    pub files: Vec<File<'c>>,
 }
 
 #[derive(Clone, Copy, Debug)]

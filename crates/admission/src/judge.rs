@@ -40,19 +40,17 @@ pub(crate) struct Refused {
     pub key: Option<ObjectKey>,
     pub diagnostics: Vec<Diagnostic>,
     /// If it is a definition: of what.
-    pub subject: Option<Subject>,
+    pub subject: Option<Box<Subject>>,
 }
 
 pub(crate) type Judgement<'d> = Result<Judged<'d>, Refused>;
 
 impl<S: State> Judge<'_, S> {
     /// The outer error is a failure to read the state.
-    pub fn judge<'d>(&self, mut document: Document<'d>) -> Result<Judgement<'d>, S::Error> {
+    pub fn judge<'d>(&self, document: Document<'d>) -> Result<Judgement<'d>, S::Error> {
         let authored = &document.object;
         let Some((kind, version)) = self.kinds.by_gvk(authored.api_version(), authored.kind()) else {
-            let message = nearest::unknown_kind(self.kinds, &authored.gvk());
-            let error = FieldError::new("kind", FieldErrorReason::NotFound, message);
-            return Ok(Err(refused(None, &document, &[error])));
+            return Ok(Err(unknown_kind(self.kinds, &document)));
         };
         let key = key_of(kind, &document, self.rules);
         let current = self.state.current(&key)?;
@@ -62,15 +60,7 @@ impl<S: State> Judge<'_, S> {
         if !errors.is_empty() {
             return Ok(Err(refused(Some(key), &document, &errors)));
         }
-        Ok(match desired(kind, version, &key, &document, current.as_deref()) {
-            Ok((object, desired)) => {
-                let warnings = warnings::of(kind, version, &document.object, &object);
-                drop(std::mem::take(document.object.root_mut()));
-                document.body = document.body.map(|_| String::new());
-                Ok(Judged { key, desired, warnings, document })
-            }
-            Err(errors) => Err(refused(Some(key), &document, &errors)),
-        })
+        Ok(take_in(kind, version, key, document, current.as_deref()))
     }
 
     fn permission(&self, kind: &Kind, key: &ObjectKey) -> Vec<FieldError> {
@@ -136,8 +126,32 @@ impl<S: State> Judge<'_, S> {
     }
 }
 
+/// Whether the document fits its kind, whoever may define it.
+pub(crate) fn take_in<'d>(
+    kind: &Kind,
+    version: &KindVersion,
+    key: ObjectKey,
+    mut document: Document<'d>,
+    current: Option<&Object>,
+) -> Judgement<'d> {
+    match desired(kind, version, &key, &document, current) {
+        Ok((object, desired)) => {
+            let warnings = warnings::of(kind, version, &document.object, &object);
+            drop(std::mem::take(document.object.root_mut()));
+            document.body = document.body.map(|_| String::new());
+            Ok(Judged { key, desired, warnings, document })
+        }
+        Err(errors) => Err(refused(Some(key), &document, &errors)),
+    }
+}
+
+pub(crate) fn unknown_kind(kinds: &KindSet, document: &Document<'_>) -> Refused {
+    let message = nearest::unknown_kind(kinds, &document.object.gvk());
+    refused(None, document, &[FieldError::new("kind", FieldErrorReason::NotFound, message)])
+}
+
 fn refused(key: Option<ObjectKey>, document: &Document<'_>, errors: &[FieldError]) -> Refused {
-    Refused { key, diagnostics: diagnostics(document, errors), subject: Subject::of(document) }
+    Refused { key, diagnostics: diagnostics(document, errors), subject: Subject::of(document).map(Box::new) }
 }
 
 fn desired(

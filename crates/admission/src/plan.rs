@@ -2,18 +2,19 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tidegate_model::kinds::KindSet;
-use tidegate_model::manifest::{Diagnostic, Document, parse_file};
+use tidegate_model::manifest::{Diagnostic, Document};
 use tidegate_model::{FieldError, FieldErrorReason, ObjectKey};
 
 use crate::definitions::{Subject, defines_a_kind, may_define, put_in_force};
-use crate::judge::{Judge, Judged, Judgement, Refused};
+use crate::judge::{Judge, Judged};
+use crate::judgements::judge_files;
 use crate::places::{is_definition, is_namespace, namespace_key};
+use crate::readmission::Readmission;
 use crate::removals::{self, Removal};
 use crate::report::{Report, diagnostics};
-use crate::{Change, Desired, File, Rules, State, parallel, warnings};
+use crate::{Change, Desired, File, Rules, State, warnings};
 
 /// Objects of one change, which is applied in one commit: a million and what
 /// defines them, as the store takes by default.
@@ -48,6 +49,31 @@ pub struct PlannedPut {
     /// What its author wants: no system metadata and no status.
     pub desired: Desired,
     pub place: Place,
+    pub cause: Cause,
+}
+
+/// Why an object is put.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// Its file changed.
+    File,
+    /// Its file is as it was, but not the definition of its kind.
+    Definition {
+        /// The file of the definition.
+        path: Arc<str>,
+        /// The repository of the object, if it is not that of the change.
+        owner: Option<Arc<str>>,
+    },
+}
+
+impl Cause {
+    /// The repository of the object, if it is not that of the change.
+    pub fn owner(&self) -> Option<&str> {
+        match self {
+            Self::Definition { owner, .. } => owner.as_deref(),
+            Self::File => None,
+        }
+    }
 }
 
 /// Where in the repository an object is defined.
@@ -64,17 +90,22 @@ pub fn plan<S: State>(kinds: &KindSet, state: &S, rules: &Rules, change: &Change
     let mut removals = removals::candidates(change, state, rules)?;
 
     let judge = Judge { kinds, state, rules, touched: &touched };
-    let definitions = judge_files(&judge, definition_files(change, &removals), defines_a_kind)?;
+    let definitions = judge_files(definition_files(change, &removals), |document| {
+        defines_a_kind(&document).then(|| judge.judge(document)).transpose()
+    })?;
     definitions.claim(&mut removals);
     let in_force = put_in_force(kinds, &removals, &definitions.admitted, &mut report);
+    let readmission = Readmission::new(kinds, &in_force, state, rules, &definitions.admitted)?;
+    let readmitted = readmission.admit(&change.concerned, &mut report)?;
 
     // Of a kind whose definition is refused nothing can be said.
-    let refused: Vec<Subject> = definitions.refused.into_iter().filter_map(|refused| refused.subject).collect();
+    let refused: Vec<Box<Subject>> = definitions.refused.into_iter().filter_map(|refused| refused.subject).collect();
     let is_other = |document: &Document<'_>| {
         !defines_a_kind(document) && !refused.iter().any(|subject| subject.is_kind_of(document))
     };
     let judge = Judge { kinds: &in_force.kinds, state, rules, touched: &touched };
-    let others = judge_files(&judge, change.files.clone(), is_other)?;
+    let others =
+        judge_files(change.files.clone(), |document| is_other(&document).then(|| judge.judge(document)).transpose())?;
     others.claim(&mut removals);
     report.extend(definitions.diagnostics);
     report.extend(others.diagnostics);
@@ -89,11 +120,14 @@ pub fn plan<S: State>(kinds: &KindSet, state: &S, rules: &Rules, change: &Change
         None => {
             let mut warnings: Vec<_> = removals.iter().filter_map(removals::warning).collect();
             warnings.extend(warnings_of(&admitted));
+            warnings.extend(readmitted.warnings);
             let (drained, deleted): (Vec<_>, Vec<_>) =
                 removals.into_iter().partition(|removal| removal.left_inside > 0);
             let keys = |removals: Vec<Removal<'_>>| removals.into_iter().map(|removal| removal.key).collect();
             let (drains, deletes) = (keys(drained), keys(deleted));
-            Verdict::Admit(Plan { puts: in_order(admitted), deletes, drains, warnings, kinds: in_force.kinds })
+            let mut puts = in_order(admitted);
+            puts.extend(readmitted.puts);
+            Verdict::Admit(Plan { puts, deletes, drains, warnings, kinds: in_force.kinds })
         }
     })
 }
@@ -105,81 +139,6 @@ fn definition_files<'c>(change: &Change<'c>, removals: &[Removal<'_>]) -> Vec<Fi
         removals.iter().filter(|removal| is_definition(&removal.key)).map(|removal| removal.path).collect();
     let is_one = |file: &&File<'_>| may_define(file.bytes) || did.contains(file.path);
     change.files.iter().filter(is_one).copied().collect()
-}
-
-#[derive(Default)]
-struct Judgements<'d> {
-    admitted: Vec<Judged<'d>>,
-    refused: Vec<Refused>,
-    /// Files that cannot be read.
-    unread: HashSet<&'d str>,
-    diagnostics: Vec<Diagnostic>,
-}
-
-impl Judgements<'_> {
-    /// What a file of the change speaks of is not removed, nor what a file
-    /// defined that cannot be read.
-    fn claim(&self, removals: &mut Vec<Removal<'_>>) {
-        let refused = self.refused.iter().filter_map(|refused| refused.key.as_ref());
-        let claimed: HashSet<&ObjectKey> = self.admitted.iter().map(|judged| &judged.key).chain(refused).collect();
-        removals.retain(|removal| !claimed.contains(&removal.key) && !self.unread.contains(removal.path));
-    }
-}
-
-/// What one file comes to.
-enum Seen<'d> {
-    Read(Vec<Judgement<'d>>),
-    Unread(Vec<Diagnostic>),
-    TooMuch,
-}
-
-/// Reads and judges file by file, so that only one of each thread is parsed
-/// at a time.
-fn judge_files<'d, S: State>(
-    judge: &Judge<'_, S>,
-    files: Vec<File<'d>>,
-    is_meant: impl Fn(&Document<'_>) -> bool + Sync,
-) -> Result<Judgements<'d>, S::Error> {
-    let objects = AtomicUsize::new(0);
-    let see = |file: File<'d>| {
-        let documents = match parse_file(file.path, file.bytes) {
-            Ok(documents) => documents,
-            Err(diagnostics) => return Ok(Seen::Unread(diagnostics)),
-        };
-        if objects.fetch_add(documents.len(), Ordering::Relaxed) + documents.len() > CHANGE_OBJECTS_MAX {
-            return Ok(Seen::TooMuch);
-        }
-        let meant = documents.into_iter().filter(&is_meant);
-        meant.map(|document| judge.judge(document)).collect::<Result<_, _>>().map(Seen::Read)
-    };
-    let mut judgements = Judgements::default();
-    for (path, seen) in parallel::map(files, |file| (file.path, see(file))) {
-        judgements.add(path, seen?);
-    }
-    Ok(judgements)
-}
-
-impl<'d> Judgements<'d> {
-    fn add(&mut self, path: &'d str, seen: Seen<'d>) {
-        match seen {
-            Seen::Read(judged) => judged.into_iter().for_each(|judgement| match judgement {
-                Ok(judged) => self.admitted.push(judged),
-                Err(mut refused) => {
-                    self.diagnostics.append(&mut refused.diagnostics);
-                    self.refused.push(refused);
-                }
-            }),
-            Seen::Unread(diagnostics) => {
-                self.unread.insert(path);
-                self.diagnostics.extend(diagnostics);
-            }
-            Seen::TooMuch => {
-                let message = format!("a change of more than {CHANGE_OBJECTS_MAX} objects: push it in several steps");
-                self.unread.insert(path);
-                self.diagnostics.push(Diagnostic::of_file(path, message));
-            }
-        }
-    }
 }
 
 /// Two places for one object are an error that names both.
@@ -252,7 +211,7 @@ impl NamespaceState {
     }
 }
 
-fn warnings_of(admitted: &[Judged<'_>]) -> Vec<Diagnostic> {
+pub(crate) fn warnings_of(admitted: &[Judged<'_>]) -> Vec<Diagnostic> {
     let warnings = admitted.iter().flat_map(|judged| judged.warnings.iter().map(|warning| (&judged.document, warning)));
     warnings::show(warnings)
 }
@@ -261,7 +220,7 @@ fn in_order(mut judged: Vec<Judged<'_>>) -> Vec<PlannedPut> {
     judged.sort_by_key(|judged| (!is_definition(&judged.key), !is_namespace(&judged.key)));
     let put = |Judged { key, desired, document, .. }: Judged<'_>| {
         let path: Arc<str> = document.file.into();
-        PlannedPut { key, desired, place: Place { path, line: document.line } }
+        PlannedPut { key, desired, place: Place { path, line: document.line }, cause: Cause::File }
     };
     judged.into_iter().map(put).collect()
 }

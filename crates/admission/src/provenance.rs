@@ -34,7 +34,7 @@ pub struct LastChange<'p> {
 }
 
 impl<'p> LastChange<'p> {
-    pub(crate) fn of(object: &'p Object) -> Self {
+    pub fn of(object: &'p Object) -> Self {
         let annotations = object.metadata().get("annotations");
         let text = |name: &str| annotations.and_then(|annotations| annotations.get(name)).and_then(Value::as_str);
         Self { commit: text(SOURCE_COMMIT), author: text(SOURCE_AUTHOR) }

@@ -42,7 +42,7 @@ fn examples_are_admitted() {
         collect(&folder, &folder, &mut files);
         let rules = Rules::unrestricted("default", "examples");
         let files = files.iter().map(|(path, bytes)| File { path, bytes }).collect();
-        let Ok(verdict) = plan(&KindSet::builtin(), &FirstStart, &rules, &Change { files, removed: Vec::new() });
+        let Ok(verdict) = plan(&KindSet::builtin(), &FirstStart, &rules, &Change { files, ..Change::default() });
         match verdict {
             Verdict::Admit(plan) => assert!(!plan.puts.is_empty(), "{} defines nothing", folder.display()),
             Verdict::Reject(diagnostics) => panic!("{}: {}", folder.display(), diagnostics[0]),

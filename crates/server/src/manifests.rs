@@ -48,7 +48,11 @@ pub async fn apply(api: &Api, folder: &Path) -> Result<Applied, ManifestsError> 
     }
     let rules = Rules { default_namespace: "default".into(), ..Rules::unrestricted(OWNER.0, OWNER.1) };
     let removed: Vec<&str> = before.keys().map(String::as_str).filter(|path| !files.contains_key(*path)).collect();
-    let change = Change { files: files.iter().map(|(path, bytes)| File { path, bytes }).collect(), removed };
+    let change = Change {
+        files: files.iter().map(|(path, bytes)| File { path, bytes }).collect(),
+        removed,
+        ..Change::default()
+    };
     let defined_at = |path: &str| before.get(path).cloned().unwrap_or_default();
     let (commit, author_of, marks) = (None, &|_: &str| None, NO_MARKS);
     let projection = Projection { rules: &rules, change, defined_at: &defined_at, commit, author_of, marks };

@@ -116,3 +116,99 @@ fn a_definition_is_found_however_it_is_written() {
     "#]],
     );
 }
+
+/// `Widget`s whose spec has these properties.
+pub fn widgets_of(properties: &str) -> String {
+    widgets("Namespaced", &["v1"]).replace("{size: {type: integer}}", properties)
+}
+
+#[test]
+fn a_changed_definition_is_a_change_of_its_objects() {
+    let mut world = World::new();
+    let both = widget("a", "v1") + "  color: red\n---\n" + &file("Product", "p", "{title: P}");
+    world.push(&[("z.yaml", &widgets_of("{size: {type: integer}, color: {type: string}}")), ("a.yaml", &both)], &[]);
+    let spec = |world: &World| world.objects.values().find(|object| object.name() == "a").unwrap().spec().cloned();
+    assert_eq!(spec(&world), Some(json!({"size": 1, "color": "red"})));
+    check(
+        &mut world,
+        (&[("z.yaml", &widgets_of("{size: {type: integer}, depth: {type: integer, default: 7}}"))], &[]),
+        expect![[r#"
+            ? a.yaml:7: spec.color: no schema knows this field, so it is dropped: check its name and its place
+            update customresourcedefinitions.apiextensions.k8s.io widgets.example.com generation 2 from z.yaml:1
+            update widgets.example.com default/a generation 2 from a.yaml:1
+        "#]],
+    );
+    assert_eq!(spec(&world), Some(json!({"size": 1, "depth": 7})));
+    // What was dropped is in the file, and comes back.
+    world.push(&[("z.yaml", &widgets_of("{size: {type: integer}, color: {type: string}}"))], &[]);
+    assert_eq!(spec(&world), Some(json!({"size": 1, "color": "red"})));
+    check(
+        &mut world,
+        (&[("z.yaml", &widgets_of("{size: {type: integer, minimum: 2}}"))], &[]),
+        expect![[r#"
+            ! a.yaml:6: spec.size: Invalid value: 1: should be greater than or equal to 2 (its definition changed in this push: z.yaml:1)
+        "#]],
+    );
+    check(
+        &mut world,
+        (&[("z.yaml", &widgets("Namespaced", &["v1"]).replace("served: true", "served: false"))], &[]),
+        expect![[r#"
+            ! a.yaml:2: kind: there is no kind Widget in example.com/v1: push its CustomResourceDefinition first, or in the same change (its definition changed in this push: z.yaml:1)
+        "#]],
+    );
+}
+
+#[test]
+fn a_changed_definition_concerns_the_objects_of_all_repositories() {
+    let mut world = World::new();
+    world.push(&[("z.yaml", &widgets_of("{size: {type: integer}}"))], &[]);
+    let control = std::mem::replace(&mut world.rules, Rules::unrestricted("default", "goods"));
+    world.push(&[("a.yaml", &widget("a", "v1")), ("b.yaml", &widget("b", "v1"))], &[]);
+    world.rules = control;
+    check(
+        &mut world,
+        (&[("z.yaml", &widgets_of("{size: {type: integer, minimum: 2}}"))], &[]),
+        expect![[r#"
+        ! z.yaml:1: widgets.example.com default/a of repository default/goods would no longer fit, at a.yaml:6: spec.size: change it there first
+        ! z.yaml:1: widgets.example.com default/b of repository default/goods would no longer fit, at b.yaml:6: spec.size: change it there first
+    "#]],
+    );
+    check(
+        &mut world,
+        (&[("z.yaml", &widgets_of("{size: {type: integer}, depth: {type: integer, default: 7}}"))], &[]),
+        expect![[r#"
+            update customresourcedefinitions.apiextensions.k8s.io widgets.example.com generation 2 from z.yaml:1
+            update widgets.example.com default/a generation 2 from a.yaml:1
+            update widgets.example.com default/b generation 2 from b.yaml:1
+        "#]],
+    );
+    world.edit("a", |object| {
+        drop(object.metadata_mut().insert("deletionTimestamp".into(), json!("2026-01-01T00:00:00Z")))
+    });
+    check(
+        &mut world,
+        (&[("z.yaml", &widgets_of("{size: {type: integer, maximum: 1}}"))], &[]),
+        expect![[r#"
+        update customresourcedefinitions.apiextensions.k8s.io widgets.example.com generation 3 from z.yaml:1
+        update widgets.example.com default/b generation 3 from b.yaml:1
+    "#]],
+    );
+    let a = world.objects.values().find(|object| object.name() == "b").unwrap();
+    assert_eq!(Provenance::of(a), Some(Provenance { repository: "default/goods", path: "b.yaml" }));
+}
+
+/// A definition that moves, or changes its labels alone, is the same.
+#[test]
+fn a_definition_that_stays_the_same_concerns_nothing() {
+    let mut world = World::new();
+    let definition = widgets("Namespaced", &["v1"]);
+    world.push(&[("z.yaml", &definition), ("a.yaml", &widget("a", "v1"))], &[]);
+    let labelled = definition.replace("metadata:\n", "metadata:\n  labels: {a: b}\n");
+    check(
+        &mut world,
+        (&[("y.yaml", &labelled)], &["z.yaml"]),
+        expect![[r#"
+        update customresourcedefinitions.apiextensions.k8s.io widgets.example.com generation 1 from y.yaml:1
+    "#]],
+    );
+}

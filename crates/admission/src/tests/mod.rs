@@ -20,9 +20,14 @@ use crate::*;
 pub struct World {
     pub kinds: KindSet,
     pub objects: BTreeMap<ObjectKey, Arc<Object>>,
+    /// Of whoever pushes.
     pub rules: Rules,
+    /// What is in force of each repository: its rules and its tree.
+    trees: BTreeMap<Arc<str>, (Rules, Files)>,
     uids: usize,
 }
+
+pub type Files = BTreeMap<String, String>;
 
 /// A repository's view of the world.
 struct Seen<'w>(&'w World);
@@ -54,18 +59,48 @@ impl World {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "uid": "uid-0", "generation": 1}});
         let key = ObjectKey::new(GroupResource::new("", "namespaces"), None, "default");
         let objects = [(key, Arc::new(Object::from_value(namespace).unwrap()))].into();
-        Self { kinds: KindSet::builtin(), objects, rules: Rules::unrestricted("default", "all"), uids: 0 }
+        let rules = Rules::unrestricted("default", "all");
+        Self { kinds: KindSet::builtin(), objects, rules, trees: BTreeMap::new(), uids: 0 }
     }
 
     /// What happened, a line each, or the diagnostics.
     pub fn push(&mut self, files: &[(&str, &str)], removed: &[&str]) -> String {
-        let files = files.iter().map(|(path, text)| File { path, bytes: text.as_bytes() }).collect();
-        let change = Change { files, removed: removed.to_vec() };
+        let texts = files.iter().map(|(path, text)| File { path, bytes: text.as_bytes() }).collect();
+        let mut change = Change { files: texts, removed: removed.to_vec(), ..Change::default() };
+        let Ok(redefined) = redefined(&self.kinds, &Seen(self), &self.rules, &change);
+        change.concerned = self.concerned(&redefined, &change.paths().collect());
         let Ok(verdict) = plan(&self.kinds, &Seen(self), &self.rules, &change);
         match verdict {
             Verdict::Reject(diagnostics) => diagnostics.iter().map(|diagnostic| format!("! {diagnostic}\n")).collect(),
-            Verdict::Admit(plan) => self.apply(plan),
+            Verdict::Admit(plan) => {
+                self.remember(files, removed);
+                self.apply(plan)
+            }
         }
+    }
+
+    /// The files that define objects of these kinds, but for those that are
+    /// pushed.
+    fn concerned<'w>(&'w self, redefined: &[GroupResource], touched: &BTreeSet<&str>) -> Vec<Concerned<'w>> {
+        let concerned = self.objects.iter().filter(|(key, _)| redefined.contains(&key.resource));
+        let sources: BTreeSet<(&str, &str)> = concerned
+            .filter_map(|(_, object)| Provenance::of(object))
+            .map(|source| (source.repository, source.path))
+            .filter(|(repository, path)| *repository != &*self.rules.repository || !touched.contains(path))
+            .collect();
+        let is_one = |repository: &str, path: &str| sources.contains(&(repository, path));
+        let concerned = |(name, (rules, tree)): (&Arc<str>, &'w (Rules, Files))| {
+            let files = tree.iter().filter(|(path, _)| is_one(name, path));
+            Concerned { rules, files: files.map(|(path, text)| File { path, bytes: text.as_bytes() }).collect() }
+        };
+        self.trees.iter().map(concerned).collect()
+    }
+
+    fn remember(&mut self, files: &[(&str, &str)], removed: &[&str]) {
+        let rules = self.rules.clone();
+        let (_, tree) = self.trees.entry(rules.repository.clone()).or_insert((rules, Files::new()));
+        tree.extend(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())));
+        tree.retain(|path, _| !removed.contains(&&**path));
     }
 
     pub fn is_terminating(&self, namespace: &str) -> bool {
@@ -94,7 +129,11 @@ impl World {
         for put in plan.puts {
             self.uids += 1;
             let uid = format!("uid-{}", self.uids);
-            let source = Provenance { repository: &self.rules.repository, path: &put.place.path };
+            let owner = match &put.cause {
+                Cause::Definition { owner: Some(owner), .. } => owner.clone(),
+                _ => self.rules.repository.clone(),
+            };
+            let source = Provenance { repository: &owner, path: &put.place.path };
             let stamp = Stamp { now, new_uid: &uid, source, change: LastChange::default() };
             let (what, next) =
                 match next_object(&put.desired, self.objects.get(&put.key).map(|object| &**object), &stamp) {

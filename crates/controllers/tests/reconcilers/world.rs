@@ -73,7 +73,7 @@ impl World {
     pub fn push(&self, files: &[(&str, &str)], removed: &[&str]) -> Result<(), String> {
         let mut state = self.state();
         let files = files.iter().map(|(path, text)| File { path, bytes: text.as_bytes() }).collect();
-        let change = Change { files, removed: removed.to_vec() };
+        let change = Change { files, removed: removed.to_vec(), ..Change::default() };
         let Ok(verdict) = plan(&state.kinds, &Seen(&state), &rules(), &change);
         match verdict {
             Verdict::Admit(plan) => state.apply(plan),

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use tidegate_admission::{
-    Change, Deletion, LastChange, Outcome, Plan, PlannedPut, Provenance, Rules, Stamp, State, Verdict, delete_object,
-    drain_namespace, next_object, plan,
+    Cause, Change, Deletion, LastChange, Outcome, Plan, PlannedPut, Provenance, Rules, Stamp, State, Verdict,
+    delete_object, drain_namespace, next_object, plan, redefined,
 };
 use tidegate_model::kinds::KindSet;
 use tidegate_model::manifest::Diagnostic;
@@ -104,6 +104,13 @@ impl Api {
             self.0.store.check(&admitted.transaction)?;
         }
         Ok(admitted)
+    }
+
+    /// The kinds that the change defines anew: see [`Change::concerned`].
+    pub fn redefined(&self, _turn: &Turn, projection: &Projection<'_>) -> Result<Vec<GroupResource>, StoreError> {
+        let kinds = self.kinds().set.clone();
+        let state = StoreState { view: &self.0.store.view(), defined_at: projection.defined_at };
+        tokio::task::block_in_place(|| redefined(&kinds, &state, projection.rules, &projection.change))
     }
 
     /// As [`Self::project`], with what was admitted under the same turn if
@@ -210,8 +217,13 @@ struct Put {
 impl Put {
     fn next(&self, current: Option<&Object>) -> Outcome {
         let Self { origin, planned, author, uid } = self;
-        let source = Provenance { repository: &origin.repository, path: &planned.place.path };
-        let change = LastChange { commit: origin.commit.as_deref(), author: author.as_deref() };
+        let owner = planned.cause.owner();
+        let source = Provenance { repository: owner.unwrap_or(&origin.repository), path: &planned.place.path };
+        let change = match (owner, current) {
+            // The commit is none of its owner's.
+            (Some(_), Some(current)) => LastChange::of(current),
+            _ => LastChange { commit: origin.commit.as_deref(), author: author.as_deref() },
+        };
         next_object(&planned.desired, current, &Stamp { now: origin.now, new_uid: uid, source, change })
     }
 }
@@ -222,7 +234,10 @@ fn writes(view: &View, plan: Plan, origin: &Arc<Origin>, projection: &Projection
     let mut writes = Vec::with_capacity(puts.len() + deletes.len());
     for planned in puts {
         let (expect, current) = read(view, &planned.key)?;
-        let author = (projection.author_of)(&planned.place.path);
+        let author = (projection.author_of)(match &planned.cause {
+            Cause::File => &planned.place.path,
+            Cause::Definition { path, .. } => path,
+        });
         let put = Put { origin: origin.clone(), planned, author, uid: Uuid::new_v4().to_string() };
         let key = put.planned.key.clone();
         let object = match put.next(current.as_ref()) {

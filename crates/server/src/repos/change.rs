@@ -1,6 +1,6 @@
 //! From two commits to the change that admission is asked about.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bytes::Bytes;
 use tidegate_admission::{Change, DIAGNOSTICS_MAX, File, Rules, defined_keys};
@@ -9,6 +9,7 @@ use tidegate_model::ObjectKey;
 use tidegate_model::kinds::KindSet;
 use tidegate_model::manifest::{Diagnostic, MANIFEST_BYTES_MAX, is_manifest_path};
 
+use super::concerned::ConcernedFiles;
 use super::hosting::Hosted;
 use super::id::RepositoryId;
 use super::mark::{Mark, Tally};
@@ -17,7 +18,7 @@ use crate::folder::{LINK_REFUSED, NAME_REFUSED};
 
 /// Both contents of each changed file are in memory at once: so much at most,
 /// as one transaction of the store takes by default.
-const CHANGE_BYTES_MAX: u64 = 2 << 30;
+pub(super) const CHANGE_BYTES_MAX: u64 = 2 << 30;
 
 /// What has to be done so that a commit is in force.
 pub struct Work {
@@ -26,6 +27,8 @@ pub struct Work {
     tally: Option<Tally>,
     difference: Difference,
     authors: Authors,
+    /// Files that did not change, of objects whose kind does.
+    concerned: Vec<ConcernedFiles>,
 }
 
 /// What is said to be in force.
@@ -79,7 +82,7 @@ impl Work {
         let blobs = git.blobs(ids, limits).await?;
         let mark = commit.map(|commit| Mark { commit: commit.clone(), path: path.into() });
         let collected = collect(entries, &blobs).map_err(bounded);
-        Ok(collected.map(|difference| Self { mark, tally: before.tally, difference, authors }))
+        Ok(collected.map(|difference| Self { mark, tally: before.tally, difference, authors, concerned: Vec::new() }))
     }
 
     /// The same files, against what the store holds of them instead of what
@@ -100,7 +103,17 @@ impl Work {
         let Before { mark, tally } = before;
         let removed = owned.keys().cloned().collect();
         let difference = Difference { removed, owned, ..Difference::default() };
-        Self { mark, tally, difference, authors: Authors::default() }
+        Self { mark, tally, difference, authors: Authors::default(), concerned: Vec::new() }
+    }
+
+    pub fn concerns(&mut self, concerned: Vec<ConcernedFiles>) {
+        self.concerned = concerned;
+    }
+
+    /// The files that change.
+    pub fn touched(&self) -> HashSet<&str> {
+        let Difference { files, removed, .. } = &self.difference;
+        files.keys().chain(removed).map(String::as_str).collect()
     }
 
     /// Calls `use_it` with what admission is asked about.
@@ -143,7 +156,10 @@ impl Work {
     ) -> Projection<'a> {
         Projection {
             rules: &hosted.rules,
-            change: self.difference.change(),
+            change: Change {
+                concerned: self.concerned.iter().map(ConcernedFiles::concerned).collect(),
+                ..self.difference.change()
+            },
             defined_at,
             commit: self.mark.as_ref().map(|mark| mark.commit.as_str()),
             author_of,
@@ -286,6 +302,7 @@ impl Difference {
         Change {
             files: self.files.iter().map(|(path, bytes)| File { path, bytes }).collect(),
             removed: self.removed.iter().map(String::as_str).collect(),
+            ..Change::default()
         }
     }
 

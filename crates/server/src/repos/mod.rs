@@ -6,6 +6,7 @@
 //! the repository ([`Projector::catch_up`]) does the same work once more.
 
 mod change;
+mod concerned;
 mod deleted;
 mod follow;
 mod gunzip;
@@ -107,7 +108,7 @@ impl Repos {
         Remote::sweep(&program).map_err(|source| ReposError::Sweep { path: data_dir.clone(), source })?;
         let hosting = Arc::new(Hosting::open(api.clone(), &data_dir, program, clock.clone())?);
         let noter = Arc::new(Noter::default());
-        let projector = Arc::new(Projector::new(api.clone(), noter.clone(), metrics.clone(), limits));
+        let projector = Arc::new(Projector::new(api.clone(), hosting.clone(), noter.clone(), metrics.clone(), limits));
         let syncer = Arc::new(Syncer::new(hosting.clone(), projector.clone(), metrics.clone(), remote));
         let hooks = hook::Hooks::install(&data_dir, &hook_program)?;
         let server = HookServer::listen(hooks.socket(), hosting.clone(), projector.clone(), metrics.clone())?;

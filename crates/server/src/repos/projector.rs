@@ -55,13 +55,14 @@ pub enum CaughtUp {
 
 pub struct Projector {
     pub(super) api: Api,
+    pub(super) hosting: Arc<Hosting>,
     pub(super) pushes: Pushes,
     /// Why a repository's head is not in force.
     failures: Mutex<BTreeMap<RepositoryId, String>>,
     /// Told of each repository that may show another state than its object.
     noter: Arc<Noter>,
     metrics: Arc<Metrics>,
-    limits: HostedLimits,
+    pub(super) limits: HostedLimits,
 }
 
 /// A push of the projected branch, as it is checked.
@@ -74,8 +75,14 @@ pub struct Asked<'a> {
 }
 
 impl Projector {
-    pub fn new(api: Api, noter: Arc<Noter>, metrics: Arc<Metrics>, limits: HostedLimits) -> Self {
-        Self { api, pushes: Pushes::default(), failures: Mutex::default(), noter, metrics, limits }
+    pub fn new(
+        api: Api,
+        hosting: Arc<Hosting>,
+        noter: Arc<Noter>,
+        metrics: Arc<Metrics>,
+        limits: HostedLimits,
+    ) -> Self {
+        Self { api, hosting, pushes: Pushes::default(), failures: Mutex::default(), noter, metrics, limits }
     }
 
     /// What is wrong with a push; nothing, if it is good. Then the turn is its
@@ -97,6 +104,9 @@ impl Projector {
                 Ok(work) => work,
                 Err(lines) => return Ok(lines),
             };
+        }
+        if let Err(lines) = self.widen(&turn, asked.hosted, &mut work)? {
+            return Ok(lines);
         }
         Ok(match self.admit(&turn, asked.hosted, &work)? {
             Err(lines) => lines,
@@ -199,8 +209,12 @@ impl Projector {
             }
             self.read(hosted, &hosted.git, &now, wanted.as_ref()).await?
         };
-        match read {
-            Ok(work) => self.apply(&turn, hosted, &work, None).await,
+        let mut work = match read {
+            Ok(work) => work,
+            Err(lines) => return Ok(CaughtUp::Refused(lines)),
+        };
+        match self.widen(&turn, hosted, &mut work)? {
+            Ok(()) => self.apply(&turn, hosted, &work, None).await,
             Err(lines) => Ok(CaughtUp::Refused(lines)),
         }
     }

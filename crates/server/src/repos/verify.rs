@@ -78,10 +78,13 @@ impl Projector {
         };
         let read = self.read(hosted, &hosted.git, &Before::default(), head.as_ref()).await?;
         let owned = tokio::task::block_in_place(|| self.api.owned_by(&hosted.rules.repository))?;
-        let work = match read {
+        let mut work = match read {
             Ok(work) => work.against(owned),
             Err(problems) => return Ok(Report { problems, ..report }),
         };
+        if let Err(problems) = self.widen(&turn, hosted, &mut work)? {
+            return Ok(Report { problems, ..report });
+        }
         let admitted = match self.admit(&turn, hosted, &work)? {
             Ok(admitted) => admitted,
             Err(problems) => return Ok(Report { problems, ..report }),

@@ -132,6 +132,7 @@ impl TestServer {
         let change = Change {
             files: files.iter().map(|(path, text)| File { path, bytes: text.as_bytes() }).collect(),
             removed: removed.iter().map(|(path, _)| *path).collect(),
+            ..Change::default()
         };
         let defined_at =
             |path: &str| removed.iter().filter(|(of, _)| *of == path).map(|(_, key)| key.clone()).collect();

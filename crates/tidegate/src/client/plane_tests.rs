@@ -51,7 +51,7 @@ fn options(data_dir: &std::path::Path) -> server::Options {
 
 async fn apply(api: &Api, path: &str, text: &str) {
     let rules = Rules { default_namespace: "default".into(), ..Rules::unrestricted("system", "control") };
-    let change = Change { files: vec![File { path, bytes: text.as_bytes() }], removed: Vec::new() };
+    let change = Change { files: vec![File { path, bytes: text.as_bytes() }], ..Change::default() };
     let defined_at = |_: &str| Vec::new();
     let projection = Projection {
         rules: &rules,

@@ -45,7 +45,7 @@ fn check(prefix: &str, folder: Folder, assumed: &Assumed, namespace: &str) -> Re
         folder.files.into_iter().map(|(path, bytes)| (format!("{prefix}{path}"), bytes)).collect();
     let rules = Rules { default_namespace: namespace.into(), ..Rules::unrestricted(namespace, "check") };
     let files = files.iter().map(|(path, bytes)| File { path, bytes }).collect();
-    let change = Change { files, removed: Vec::new() };
+    let change = Change { files, ..Change::default() };
     let Ok(verdict) = plan(&assumed.kinds, assumed, &rules, &change);
     let refused =
         folder.refused.into_iter().map(|refused| Diagnostic { file: format!("{prefix}{}", refused.file), ..refused });

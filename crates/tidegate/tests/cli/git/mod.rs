@@ -1,6 +1,7 @@
 //! Real `git` against a real server: what a push does, and what it may not.
 
 mod backup;
+mod definitions;
 mod deleted;
 mod origin;
 mod push;
