@@ -119,6 +119,8 @@ impl Driver {
             reconciler: reconciler.clone(),
             deadline: options.deadline,
             attempts_max: options.attempts_max,
+            kind: kind.clone(),
+            client: job.client.clone(),
         });
         let (audits_missing, touches) = Subscription::join(std::mem::take(&mut job.subscriptions), &kind.resource);
         Ok(Self {
@@ -186,7 +188,8 @@ impl Driver {
             let Some(Taken { key, failures, generation }) = self.queue.take(self.clock.now()) else { return };
             let row = self.ledger.row(&key);
             let attempts = if failures == 0 { 0 } else { row.map_or(0, |row| row.attempts) };
-            self.workers.spawn(self.worker.clone().run(Run { key, generation, failures, attempts }));
+            let gone = self.ledger.is_gone(&key);
+            self.workers.spawn(self.worker.clone().run(Run { key, generation, failures, attempts, gone }));
         }
     }
 
@@ -303,7 +306,7 @@ impl Driver {
     }
 
     fn settle(&mut self, finished: Finished) {
-        let Finished { run: Run { key, generation, failures, attempts, .. }, verdict, panicked } = finished;
+        let Finished { run: Run { key, generation, failures, attempts, .. }, verdict, panicked, absent } = finished;
         let now = self.clock.now();
         self.counted.reconciles += 1;
         self.counted.panics += u64::from(panicked);
@@ -334,9 +337,11 @@ impl Driver {
             }
             Verdict::Park { error } => (Done::Park, row(failures, attempts + 1, None, error)),
         };
-        match &row {
-            Some(row) if row.failures > 0 => self.failed(&key, row),
-            _ => self.ledger.succeeded(&key),
+        if let Some(row) = row.as_ref().filter(|row| row.failures > 0) {
+            self.failed(&key, row);
+        }
+        if absent {
+            self.ledger.absent(&key);
         }
         self.ledger.note(&key, row);
         self.queue.done(&key, done, now);

@@ -79,7 +79,12 @@ impl Ledger {
         self.came(key);
     }
 
-    pub fn succeeded(&mut self, key: &ObjectKey) {
+    pub fn is_gone(&self, key: &ObjectKey) -> bool {
+        self.gone.contains(key)
+    }
+
+    /// Reconciled as deleted, and seen to be: unless it came meanwhile.
+    pub fn absent(&mut self, key: &ObjectKey) {
         if self.gone.remove(key) {
             self.forget.insert(key.clone());
         }

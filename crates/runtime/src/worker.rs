@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use tidegate_model::ObjectKey;
 
 use crate::controller::DynReconciler;
-use crate::{Next, ReconcileError};
+use crate::{Client, Kind, Next, ReconcileError};
 
 /// Of an error's text: it is saved, listed and shown on the object.
 const ERROR_BYTES_MAX: usize = 2_048;
@@ -21,6 +21,8 @@ pub(crate) struct Run {
     pub failures: u32,
     /// Those of them that count towards quarantine.
     pub attempts: u32,
+    /// The object was deleted, as far as we have heard.
+    pub gone: bool,
 }
 
 /// What became of a run, and of the key.
@@ -29,6 +31,9 @@ pub(crate) struct Finished {
     pub run: Run,
     pub verdict: Verdict,
     pub panicked: bool,
+    /// Seen to be gone after the run: whatever the run made of the object, it
+    /// made of none. Otherwise one of the same name may have come meanwhile.
+    pub absent: bool,
 }
 
 #[derive(PartialEq, Debug)]
@@ -50,6 +55,8 @@ pub(crate) struct Worker {
     pub reconciler: Arc<dyn DynReconciler>,
     pub deadline: Duration,
     pub attempts_max: u32,
+    pub kind: Kind,
+    pub client: Client,
 }
 
 impl Worker {
@@ -69,7 +76,23 @@ impl Worker {
                 judge(Err(ReconcileError::retryable(error)), attempts, self.attempts_max)
             }
         };
-        Finished { run, verdict, panicked }
+        let succeeded = matches!(verdict, Verdict::Done | Verdict::Again(_));
+        let absent = if run.gone && succeeded { self.is_absent(&run.key).await } else { Ok(false) };
+        match absent {
+            Ok(absent) => Finished { run, verdict, panicked, absent },
+            Err(error) => {
+                let verdict = Verdict::Retry { counts: false, error };
+                Finished { run, verdict, panicked, absent: false }
+            }
+        }
+    }
+
+    async fn is_absent(&self, key: &ObjectKey) -> Result<bool, String> {
+        match tokio::time::timeout(self.deadline, self.client.get(&self.kind, key)).await {
+            Ok(Ok(found)) => Ok(found.is_none()),
+            Ok(Err(error)) => Err(format!("whether the object is gone cannot be seen: {error}")),
+            Err(_) => Err(format!("whether the object is gone was not answered within {:?}", self.deadline)),
+        }
     }
 }
 
