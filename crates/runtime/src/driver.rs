@@ -219,11 +219,24 @@ impl Driver {
 
     fn take_feed(&mut self, feed: Feed) {
         // Known before it is reconciled: what a crash leaves behind is found.
-        if feed.fresh().next().is_some() {
+        if self.fresh(&feed).next().is_some() {
             self.held = Some(feed);
             self.save_known();
         } else {
             self.take_known_feed(feed);
+        }
+    }
+
+    /// Keys that must be known before they are reconciled. Of those in events
+    /// not only what came: an earlier term may have seen its end already, and
+    /// forgotten it, without having saved that it did.
+    fn fresh<'f>(&'f self, feed: &'f Feed) -> Box<dyn Iterator<Item = &'f ObjectKey> + 'f> {
+        match feed {
+            Feed::Listed { fresh, .. } | Feed::Touched { fresh, .. } => Box::new(fresh.iter()),
+            Feed::Events { events, .. } => {
+                Box::new(events.iter().map(|seen| &seen.key).filter(|key| !self.known.contains(key)))
+            }
+            Feed::ListEnd { .. } => Box::new(std::iter::empty()),
         }
     }
 
@@ -362,7 +375,7 @@ impl Driver {
             return;
         }
         let Some(held) = &self.held else { return };
-        let changes = held.fresh().map(rows::known).collect();
+        let changes = self.fresh(held).map(rows::known).collect();
         self.saving = Some(Saving { write: self.write(changes, Releases::Leave), save: None });
     }
 
@@ -483,18 +496,5 @@ async fn write(saving: &mut Option<Saving>) -> Result<Vec<StateRow>, ApiError> {
     match saving {
         Some(saving) => (&mut saving.write).await,
         None => Ok(Vec::new()),
-    }
-}
-
-impl Feed {
-    /// Keys that must be known before they are reconciled.
-    fn fresh(&self) -> Box<dyn Iterator<Item = &ObjectKey> + '_> {
-        match self {
-            Self::Listed { fresh, .. } | Self::Touched { fresh, .. } => Box::new(fresh.iter()),
-            Self::Events { events, .. } => {
-                Box::new(events.iter().filter(|seen| seen.what == Happened::Came).map(|seen| &seen.key))
-            }
-            Self::ListEnd { .. } => Box::new(std::iter::empty()),
-        }
     }
 }

@@ -125,7 +125,8 @@ impl Ledger {
     pub fn plan(&mut self, queue: &mut Queue, received: Position, report: Vec<u8>) -> Option<Save> {
         let mut rows: Vec<ObjectKey> = self.dirty.drain().collect();
         rows.sort_unstable();
-        let mut forgotten: Vec<ObjectKey> = self.forget.drain().collect();
+        // What is unfinished runs in the next life, too.
+        let mut forgotten: Vec<ObjectKey> = self.forget.extract_if(|key| !self.unfinished.contains_key(key)).collect();
         forgotten.sort_unstable();
         let recorded = rows.iter().filter(|key| self.unfinished.contains_key(key));
         let checkpoint = queue.owed_without(recorded).unwrap_or(received);
