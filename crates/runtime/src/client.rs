@@ -92,9 +92,16 @@ impl Client {
         Ok(Precondition { key: key.clone(), version, fence: self.fence()? })
     }
 
+    /// Which term of the lease this is; `None` without one. What a reconciler
+    /// keeps in memory of an earlier term may be out of date: another manager
+    /// may have worked meanwhile.
+    pub fn term(&self) -> Option<i64> {
+        self.term.as_ref().and_then(|term| term.borrow().as_ref().map(|fence| fence.transitions))
+    }
+
     /// Also checked here: a manager that knows it has lost the lease need not
     /// ask the server.
-    fn fence(&self) -> Result<Option<Fence>, ApiError> {
+    pub(crate) fn fence(&self) -> Result<Option<Fence>, ApiError> {
         let Some(term) = &self.term else { return Ok(None) };
         match &*term.borrow() {
             Some(fence) => Ok(Some(fence.clone())),

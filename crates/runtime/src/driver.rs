@@ -299,6 +299,9 @@ impl Driver {
             self.ledger.touched(key);
             self.add(key, priority, None, Cause::Touch);
         }
+        for key in touched.renewed_keys() {
+            self.add(key, priority, None, Cause::Renewed);
+        }
     }
 
     fn take_sweep(&mut self, keys: &[Listed]) {

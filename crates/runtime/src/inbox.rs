@@ -25,7 +25,9 @@ impl Inbox {
     /// Cancel safe.
     pub async fn next(&mut self) -> Heard {
         self.touches_first = !self.touches_first;
-        if self.touches_first && let Ok(touched) = self.touches.try_recv() {
+        if self.touches_first
+            && let Ok(touched) = self.touches.try_recv()
+        {
             return Heard::Touched(touched);
         }
         tokio::select! {

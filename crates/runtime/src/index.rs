@@ -93,6 +93,8 @@ impl Change<'_> {
 #[derive(Clone, Default, Debug)]
 pub struct Touched {
     keys: Vec<ObjectKey>,
+    /// Those of `keys` that leave quarantine, too.
+    renewed: Vec<ObjectKey>,
     changed: Vec<ObjectKey>,
     everything: bool,
     audit: bool,
@@ -100,6 +102,13 @@ pub struct Touched {
 
 impl Touched {
     pub fn add(&mut self, key: ObjectKey) {
+        self.keys.push(key);
+    }
+
+    /// The same, and what the last verdict on the key was about is not the same
+    /// any more: a key in quarantine is tried again.
+    pub fn renew(&mut self, key: ObjectKey) {
+        self.renewed.push(key.clone());
         self.keys.push(key);
     }
 
@@ -130,6 +139,10 @@ impl Touched {
         &self.keys
     }
 
+    pub fn renewed_keys(&self) -> &[ObjectKey] {
+        &self.renewed
+    }
+
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty() && !self.everything
     }
@@ -144,8 +157,14 @@ impl Touched {
 
     /// What of it concerns the objects of one resource.
     pub(crate) fn only(&self, resource: &GroupResource) -> Self {
-        let keys = self.keys.iter().filter(|key| key.resource == *resource).cloned().collect();
-        Self { keys, changed: Vec::new(), everything: self.everything, audit: self.audit }
+        let of = |keys: &[ObjectKey]| keys.iter().filter(|key| key.resource == *resource).cloned().collect();
+        Self {
+            keys: of(&self.keys),
+            renewed: of(&self.renewed),
+            changed: Vec::new(),
+            everything: self.everything,
+            audit: self.audit,
+        }
     }
 }
 

@@ -30,6 +30,15 @@ pub(crate) struct Indexer {
     filled: watch::Sender<bool>,
     subscribing: mpsc::UnboundedReceiver<Subscriber>,
     subscribers: Vec<Subscriber>,
+    lives: Lives,
+}
+
+/// How long an index is kept up to date.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lives {
+    WithManager,
+    /// Until the last handle of it is dropped.
+    WithHandles,
 }
 
 /// Of an index that is durable.
@@ -64,22 +73,22 @@ impl Subscription {
 }
 
 impl Indexer {
-    pub fn new(index: Arc<dyn Index>, plane: Arc<dyn Plane>) -> (Self, IndexHandle) {
+    pub fn new(index: Arc<dyn Index>, plane: Arc<dyn Plane>, lives: Lives) -> (Self, IndexHandle) {
         let (filled, filled_at) = watch::channel(false);
         let (subscribe, subscribing) = mpsc::unbounded_channel();
         let handle = IndexHandle { filled: filled_at, subscribe };
-        (Self { index, saved: None, plane, filled, subscribing, subscribers: Vec::new() }, handle)
+        (Self { index, saved: None, plane, filled, subscribing, subscribers: Vec::new(), lives }, handle)
     }
 
     /// `rows_max` of one write.
     pub fn durable(index: Arc<dyn Durable>, plane: Arc<dyn Plane>, rows_max: usize) -> (Self, IndexHandle, Saver) {
-        let (indexer, handle) = Self::new(index.clone(), plane);
+        let (indexer, handle) = Self::new(index.clone(), plane, Lives::WithManager);
         let (asking, asked) = mpsc::channel(1);
         let saver = Saver { name: index.name().into(), asking };
         (Self { saved: Some(SavedSide { index, rows_max, asked }), ..indexer }, handle, saver)
     }
 
-    /// Runs until it is aborted.
+    /// Runs until it is aborted, or nobody needs it any more.
     pub async fn run(mut self) {
         let kinds = self.index.kinds();
         let (mut held, mut asked) = match self.saved.take() {
@@ -92,12 +101,16 @@ impl Indexer {
             followers.spawn(follow(self.plane.clone(), kind.clone(), at, held.from[at], sender.clone()));
         }
         self.fill(&held).await;
-        loop {
+        let mut has_handles = true;
+        while has_handles || self.lives == Lives::WithManager {
             tokio::select! {
                 // Batches last: of the others there are few, and they must
                 // not wait for a long list.
                 biased;
-                Some(subscriber) = self.subscribing.recv() => self.welcome(subscriber).await,
+                subscriber = self.subscribing.recv(), if has_handles => match subscriber {
+                    Some(subscriber) => self.welcome(subscriber).await,
+                    None => has_handles = false,
+                },
                 Some(ask) = hear(&mut asked) => {
                     if let Some(unsaved) = &mut held.unsaved {
                         // A term that has ended does not wait for it.

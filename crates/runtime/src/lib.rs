@@ -25,7 +25,9 @@ mod item;
 mod kind;
 mod known;
 mod ledger;
+mod leftovers;
 mod manager;
+mod notes;
 mod plane;
 mod queue;
 mod reader;
@@ -44,9 +46,11 @@ pub use error::{ApiError, Fault};
 pub use index::{Change, Durable, Index, IndexHandle, SavedRecord, Touched};
 pub use item::Item;
 pub use kind::Kind;
+pub use leftovers::Leftover;
 pub use manager::{AddError, Manager, ManagerOptions};
 pub use plane::{
     Fence, Lease, LeaseRequest, ListPage, Plane, Precondition, Source, StateChange, StateRow, WatchEvent, WatchStream,
 };
 pub use reconcile::{BoxError, Next, ReconcileError, Reconciler};
 pub use report::ControllerReport;
+pub use stalled::QUARANTINED;

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::clock::{Retry, millis, stopped};
 use crate::driver::{AbortOnDrop, Driver, Job};
 use crate::index_saver::{Saver, SaverTerm};
-use crate::indexer::{Indexer, Subscription};
+use crate::indexer::{Indexer, Lives, Subscription};
 use crate::{
     ApiError, Client, Controller, ControllerReport, Durable, Fault, Fence, Index, IndexHandle, Lease, LeaseRequest,
     Plane, rows,
@@ -114,7 +114,17 @@ impl Manager {
 
     /// Keeps `index` filled and up to date for as long as the manager runs.
     pub fn index(&self, index: Arc<dyn Index>) -> IndexHandle {
-        let (indexer, handle) = Indexer::new(index, self.0.plane.clone());
+        self.keep(index, Lives::WithManager)
+    }
+
+    /// The same, until the last handle is dropped; a controller that names the
+    /// index holds one.
+    pub fn index_while_used(&self, index: Arc<dyn Index>) -> IndexHandle {
+        self.keep(index, Lives::WithHandles)
+    }
+
+    fn keep(&self, index: Arc<dyn Index>, lives: Lives) -> IndexHandle {
+        let (indexer, handle) = Indexer::new(index, self.0.plane.clone(), lives);
         self.state(|state| state.indexers.push(indexer));
         self.0.changed.notify_one();
         handle
@@ -158,11 +168,16 @@ impl Manager {
         self.0.changed.notify_one();
     }
 
+    /// The same, and returns when it has ended.
+    pub async fn stop(&self, name: &str) {
+        self.remove(name);
+        self.ended(name).await;
+    }
+
     /// Stops a controller for good: it drains, and then its durable state goes.
     /// After an error some of that is left, and it can be asked again.
     pub async fn forget(&self, name: &str) -> Result<(), ApiError> {
-        self.remove(name);
-        self.ended(name).await;
+        self.stop(name).await;
         let fence = self.0.term.borrow().clone();
         let fence = fence.ok_or_else(|| ApiError::new(Fault::LeaseLost, "another manager holds the lease"))?;
         for family in rows::OF_CONTROLLERS {
@@ -298,6 +313,7 @@ struct Indexers(Vec<AbortOnDrop>);
 
 impl Indexers {
     fn start(&mut self, manager: &Manager) {
+        self.0.retain(|indexer| !indexer.0.is_finished());
         for indexer in manager.state(|state| std::mem::take(&mut state.indexers)) {
             self.0.push(AbortOnDrop(tokio::spawn(indexer.run()).abort_handle()));
         }

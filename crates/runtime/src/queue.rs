@@ -39,6 +39,8 @@ pub(crate) enum Cause {
     State { generation: i64 },
     /// Something that it depends on changed: leaves a backoff.
     Touch,
+    /// What the last verdict was about is not the same any more: leaves both.
+    Renewed,
     /// An operator, or the object came or went: leaves both.
     Release,
 }
@@ -133,7 +135,7 @@ impl Entry {
         match cause {
             Cause::State { generation } if generation <= self.tried => News::None,
             Cause::Touch => News::Touch,
-            Cause::State { .. } | Cause::Release => News::Reset,
+            Cause::State { .. } | Cause::Renewed | Cause::Release => News::Reset,
         }
     }
 
@@ -142,7 +144,7 @@ impl Entry {
             Cause::State { generation } => self.seen = self.seen.max(generation),
             // Perhaps another object of this name, which counts from one.
             Cause::Release => (self.seen, self.tried) = (0, 0),
-            Cause::Touch => {}
+            Cause::Touch | Cause::Renewed => {}
         }
     }
 }

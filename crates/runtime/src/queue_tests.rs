@@ -105,6 +105,7 @@ fn what_comes_during_a_failing_run_is_not_parked_with_it() {
         (SAME, None),
         (Cause::Touch, None),
         (Cause::State { generation: 2 }, Some((key(1), 0))),
+        (Cause::Renewed, Some((key(1), 0))),
         (Cause::Release, Some((key(1), 0))),
     ] {
         let mut queue = Queue::default();
@@ -143,7 +144,7 @@ impl Model {
         match trigger.cause {
             Cause::State { generation } => seen.0 = seen.0.max(generation),
             Cause::Release => *seen = (0, 0),
-            Cause::Touch => {}
+            Cause::Touch | Cause::Renewed => {}
         }
         if self.parked.contains(&name) && (!is_news || trigger.cause == Cause::Touch) {
             return;
@@ -239,7 +240,8 @@ proptest! {
                     let cause = match wake {
                         0 => Cause::Touch,
                         1 => Cause::Release,
-                        generation => Cause::State { generation },
+                        2 => Cause::Renewed,
+                        generation => Cause::State { generation: generation - 1 },
                     };
                     let owed = owed.map(|offset| if offset == 0 { None } else { at(offset) });
                     queue.add(&key(name), trigger(priority, owed, cause), now);

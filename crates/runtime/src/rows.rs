@@ -21,9 +21,12 @@ pub const UNFINISHED: &str = "unfinished/";
 pub const RELEASE: &str = "release/";
 pub const RELEASE_ALL: &str = "*";
 
+/// One row for each key of which the reconciler itself remembers something.
+pub const NOTE: &str = "note/";
+
 /// What there may be of a controller; its report last, so that one of which
 /// something is left is still seen.
-pub(crate) const OF_CONTROLLERS: [&str; 5] = [RELEASE, UNFINISHED, KNOWN, CHECKPOINT, REPORT];
+pub(crate) const OF_CONTROLLERS: [&str; 6] = [RELEASE, UNFINISHED, KNOWN, NOTE, CHECKPOINT, REPORT];
 
 /// Of a durable index: up to where its [`RECORDS`] go, as [`SavedIndex`].
 pub const INDEX: &str = "index";

@@ -20,8 +20,8 @@ use crate::{Backoff, Client, Kind, ReconcileError};
 /// Writes at once: they must not take the server from the reconciles.
 const WRITES_MAX: usize = 4;
 
-/// The reason of the condition that the runtime itself sets.
-const QUARANTINED: &str = "Quarantined";
+/// The reason of a condition `Stalled` that the runtime itself sets.
+pub const QUARANTINED: &str = "Quarantined";
 
 /// What the condition of a key should be: the error, or none.
 pub(crate) type Wanted = Option<String>;

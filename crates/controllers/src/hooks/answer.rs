@@ -31,6 +31,9 @@ pub enum HookError {
     /// Not a matter of this object.
     #[error("{0}")]
     Unreachable(String),
+    /// More belongs to the object than may be sent: nobody was called.
+    #[error("{0}")]
+    TooMuch(String),
     #[error("{0}")]
     Retryable(String),
     #[error("{0}")]
@@ -131,7 +134,7 @@ mod tests {
             }
             Err(HookError::Retryable(message)) => Err(("again", message)),
             Err(HookError::Terminal(message)) => Err(("never", message)),
-            Err(HookError::Unreachable(message)) => Err(("away", message)),
+            Err(HookError::Unreachable(message) | HookError::TooMuch(message)) => Err(("away", message)),
         };
         assert_eq!(shown, expected.map_err(|(what, message)| (what, message.to_owned())), "{code} {body}");
     }

@@ -70,12 +70,29 @@ struct Call<'c> {
     /// 1, and more after failures.
     attempt: u32,
     object: &'c RawValue,
-    related: BTreeMap<&'c str, Option<&'c RawValue>>,
+    related: BTreeMap<&'c str, Along<Box<RawValue>>>,
 }
 
-/// An object as JSON text, with the name that the hook gives it; none if it
-/// does not exist.
-pub type RelatedObject = (String, Option<Bytes>);
+/// What is sent along under one name.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Along<T> {
+    /// `None` if it does not exist.
+    One(Option<T>),
+    Many(Vec<T>),
+}
+
+impl<T> Along<T> {
+    fn try_map<U, E>(&self, map: impl Fn(&T) -> Result<U, E>) -> Result<Along<U>, E> {
+        Ok(match self {
+            Self::One(one) => Along::One(one.as_ref().map(map).transpose()?),
+            Self::Many(many) => Along::Many(many.iter().map(map).collect::<Result<_, _>>()?),
+        })
+    }
+}
+
+/// Objects as JSON text, by the name that the hook gives them.
+pub type RelatedObjects = Vec<(String, Along<Bytes>)>;
 
 impl Endpoint {
     pub fn new(spec: &HookSpec, secrets_dir: Option<&Path>) -> Result<Self, EndpointError> {
@@ -105,7 +122,7 @@ impl Endpoint {
     pub async fn call(
         &self,
         object: &[u8],
-        related: &[RelatedObject],
+        related: &RelatedObjects,
         attempt: u32,
         now: i64,
     ) -> Result<Answer, HookError> {
@@ -124,17 +141,16 @@ impl Endpoint {
         judge(code, &body)
     }
 
-    fn body(&self, object: &[u8], related: &[RelatedObject], attempt: u32) -> Result<Vec<u8>, HookError> {
+    fn body(&self, object: &[u8], related: &RelatedObjects, attempt: u32) -> Result<Vec<u8>, HookError> {
         let raw = |json: &[u8]| -> Result<Box<RawValue>, HookError> {
             serde_json::from_slice(json)
                 .map_err(|error| HookError::Retryable(format!("an object does not read: {error}")))
         };
         let object = raw(object)?;
-        let parsed: Vec<(&str, Option<Box<RawValue>>)> = related
+        let related = related
             .iter()
-            .map(|(name, json)| Ok((name.as_str(), json.as_deref().map(raw).transpose()?)))
+            .map(|(name, along)| Ok((name.as_str(), along.try_map(|json| raw(json))?)))
             .collect::<Result<_, HookError>>()?;
-        let related = parsed.iter().map(|(name, object)| (*name, object.as_deref())).collect();
         let call = Call { hook: &self.hook, attempt, object: &object, related };
         serde_json::to_vec(&call).map_err(|error| HookError::Retryable(format!("the call does not encode: {error}")))
     }

@@ -1,19 +1,21 @@
 //! Reconciles the objects of a hook's kind by asking its endpoint.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use serde_json::{Value, json};
-use tidegate_model::kinds::Scope;
 use tidegate_model::{CONDITION_MESSAGE_BYTES_MAX, Object, ObjectKey};
 use tidegate_runtime::{Client, Fault, Item, Kind, Next, ReconcileError, Reconciler};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::answer::{Answer, HookError};
-use super::call::{Endpoint, RelatedObject};
-use super::spec::{HookSpec, Related};
+use super::call::Endpoint;
+use super::clear::{Mark, clear};
+use super::gather::{Gathered, gather};
+use super::related_index::{Note, RelatedIndex};
+use super::spec::HookSpec;
 use crate::report::needed;
 
 /// An object that did not change is sent again by a resync only after so long:
@@ -27,7 +29,10 @@ const PAUSE: Duration = Duration::from_millis(300);
 pub struct HookReconciler {
     pub(super) spec: HookSpec,
     pub(super) kind: Kind,
-    pub(super) related: Vec<(Related, Kind, Scope)>,
+    /// Its name, under which its notes are.
+    pub(super) controller: String,
+    /// `None` if nothing is sent along.
+    pub(super) related: Option<Arc<RelatedIndex>>,
     pub(super) endpoint: Endpoint,
     pub(super) client: Client,
     /// About 150 bytes an object that the hook selects.
@@ -36,14 +41,20 @@ pub struct HookReconciler {
     responding: Mutex<Option<bool>>,
 }
 
-/// A digest, and the related objects that are in it.
-type Sent<'s> = (u64, &'s [RelatedObject]);
+/// What was sent: the digest of all of it, and that of the related objects.
+#[derive(Clone, Copy)]
+struct Sent {
+    all: u64,
+    related: u64,
+}
 
 /// The last call for an object.
 #[derive(Clone)]
 struct Seen {
     /// Of what was sent.
     digest: u64,
+    /// Of the lease: before the next one, another manager may have called.
+    term: Option<i64>,
     at: Instant,
     due: Option<Instant>,
     failures: u32,
@@ -54,33 +65,37 @@ impl HookReconciler {
     pub fn new(
         spec: HookSpec,
         kind: Kind,
-        related: Vec<(Related, Kind, Scope)>,
+        controller: String,
+        related: Option<Arc<RelatedIndex>>,
         endpoint: Endpoint,
         client: Client,
     ) -> Self {
-        Self { spec, kind, related, endpoint, client, seen: Mutex::default(), responding: Mutex::default() }
+        let (seen, responding) = Default::default();
+        Self { spec, kind, controller, related, endpoint, client, seen, responding }
     }
 
     async fn call(&self, item: &Item, object: &Object) -> Result<Next, ReconcileError> {
-        let related = self.gather(object).await?;
-        let digest = digest(object, &related);
-        let sent: Sent<'_> = (digest, &related);
-        let last = self.seen(|seen| seen.get(&item.key).cloned()).filter(|last| last.digest == digest);
+        let gathered = self.gather(item, object).await?;
+        let related = gathered.as_ref().map(|gathered| gathered.digest).unwrap_or_default();
+        let sent = Sent { all: digest(object, related), related };
+        let term = self.client.term();
+        let last = self.seen(|seen| seen.get(&item.key).cloned());
+        let last = last.filter(|last| last.digest == sent.all && last.term == term);
         if let Some(settled) = last.as_ref().and_then(Seen::settled) {
             return settled;
         }
         let failures = last.map_or(0, |last| last.failures);
-        let answer = self.endpoint.call(&item.json, &related, failures + 1, Utc::now().timestamp()).await;
-        let outcome = match answer {
-            Ok(answer) => self.accept(item, sent, &answer).await?.map(|()| answer),
-            Err(error) => Err(error),
+        let outcome = match gathered {
+            Ok(gathered) => self.ask(item, sent, &gathered, failures + 1).await?,
+            Err(excess) => Err(excess),
         };
         let (due, error) = match &outcome {
             Ok(answer) => (answer.requeue_after.map(|after| Instant::now() + after), None),
             Err(error) => (None, Some(error.clone())),
         };
+        self.note(&item.key, Some(Note { digest: related, answered: error.is_none() })).await?;
         let failures = if error.is_some() { failures + 1 } else { 0 };
-        let last = Seen { digest, at: Instant::now(), due, failures, error };
+        let last = Seen { digest: sent.all, term, at: Instant::now(), due, failures, error };
         self.seen(|seen| seen.insert(item.key.clone(), last));
         self.report_endpoint(&item.key, outcome.as_ref().err()).await;
         match outcome {
@@ -92,14 +107,49 @@ impl HookReconciler {
         }
     }
 
-    /// Writes the status that the endpoint answered. The inner error is that
-    /// the server does not take it.
-    async fn accept(
+    async fn gather(&self, item: &Item, object: &Object) -> Result<Result<Gathered, HookError>, ReconcileError> {
+        match &self.related {
+            Some(index) => gather(&self.client, index, &item.key, object).await,
+            None => Ok(Ok(Gathered::default())),
+        }
+    }
+
+    /// One call, and what it answered is written.
+    async fn ask(
         &self,
         item: &Item,
-        sent: Sent<'_>,
-        answer: &Answer,
-    ) -> Result<Result<(), HookError>, ReconcileError> {
+        sent: Sent,
+        gathered: &Gathered,
+        attempt: u32,
+    ) -> Result<Result<Answer, HookError>, ReconcileError> {
+        match self.endpoint.call(&item.json, &gathered.objects, attempt, Utc::now().timestamp()).await {
+            Ok(answer) => Ok(self.accept(item, sent, &answer).await?.map(|()| answer)),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    /// Saved after the answer is: a crash in between repeats the call.
+    async fn note(&self, key: &ObjectKey, note: Option<Note>) -> Result<(), ReconcileError> {
+        let Some(index) = self.related.as_ref().filter(|index| index.note(key) != note) else { return Ok(()) };
+        self.client.set_note(&self.controller, key, note.map(Note::to_bytes)).await?;
+        index.set_note(key, note);
+        Ok(())
+    }
+
+    /// It was ours, perhaps, before its labels or the hook changed.
+    async fn leave(&self, key: &ObjectKey, object: Option<&Object>) -> Result<Next, ReconcileError> {
+        self.seen(|seen| seen.remove(key));
+        let mark = Mark::of_hook(&self.spec.name);
+        if object.is_some_and(|object| mark.is_on(object)) {
+            clear(&self.client, &self.kind, key, &[mark]).await?;
+        }
+        self.note(key, None).await?;
+        Ok(Next::AwaitChange)
+    }
+
+    /// Writes the status that the endpoint answered. The inner error is that
+    /// the server does not take it.
+    async fn accept(&self, item: &Item, sent: Sent, answer: &Answer) -> Result<Result<(), HookError>, ReconcileError> {
         let mut patch = answer.status.clone().unwrap_or_else(|| json!({}));
         let generation = item.object()?.generation();
         self.add_condition(&mut patch, generation, "True", "Answered", "");
@@ -112,9 +162,10 @@ impl HookReconciler {
         }
     }
 
-    async fn report_failure(&self, item: &Item, sent: Sent<'_>, error: &HookError) -> Result<(), ReconcileError> {
+    async fn report_failure(&self, item: &Item, sent: Sent, error: &HookError) -> Result<(), ReconcileError> {
         let (reason, message) = match error {
             HookError::Unreachable(message) => ("EndpointUnreachable", message),
+            HookError::TooMuch(message) => ("TooMuchRelated", message),
             HookError::Retryable(message) => ("Retrying", message),
             HookError::Terminal(message) => ("Refused", message),
         };
@@ -128,10 +179,10 @@ impl HookReconciler {
     }
 
     /// Only into the object that was sent: another spec gets another call.
-    async fn write(&self, item: &Item, (digest, related): Sent<'_>, patch: Value) -> Result<(), ReconcileError> {
+    async fn write(&self, item: &Item, sent: Sent, patch: Value) -> Result<(), ReconcileError> {
         let patch = |current: &Item| {
             let object = current.object()?;
-            Ok(if self::digest(&object, related) == digest { needed(&object, patch.clone()) } else { None })
+            Ok(if digest(&object, sent.related) == sent.all { needed(&object, patch.clone()) } else { None })
         };
         self.client.report(&self.kind, &item.key, patch).await.map(drop)
     }
@@ -150,25 +201,11 @@ impl HookReconciler {
         }
     }
 
-    /// What the object refers to, as it is now.
-    async fn gather(&self, object: &Object) -> Result<Vec<RelatedObject>, ReconcileError> {
-        let mut gathered = Vec::with_capacity(self.related.len());
-        for (related, kind, scope) in &self.related {
-            let pointer = format!("/{}", related.field.replace('.', "/"));
-            let root = Value::Object(object.root().clone());
-            let name = root.pointer(&pointer).and_then(Value::as_str).filter(|name| !name.is_empty());
-            let namespace = object.namespace().filter(|_| *scope == Scope::Namespaced);
-            let json = match name {
-                Some(name) => self.client.get(kind, &kind.key(namespace, name)).await?.map(|item| item.json),
-                None => None,
-            };
-            gathered.push((related.name.clone(), json));
-        }
-        Ok(gathered)
-    }
-
     /// On the hook itself, when the endpoint begins or ceases to answer.
     async fn report_endpoint(&self, object: &ObjectKey, error: Option<&HookError>) {
+        if matches!(error, Some(HookError::TooMuch(_))) {
+            return;
+        }
         let responds = error.is_none();
         let before = self.responding.lock().unwrap_or_else(PoisonError::into_inner).replace(responds);
         if before == Some(responds) {
@@ -201,12 +238,9 @@ impl Reconciler for HookReconciler {
             item => item?,
         };
         let object = item.as_ref().map(Item::object).transpose()?;
-        match (&item, object.filter(|object| self.spec.selects(object))) {
-            (Some(item), Some(object)) => self.call(item, &object).await,
-            _ => {
-                self.seen(|seen| seen.remove(key));
-                Ok(Next::AwaitChange)
-            }
+        match (&item, object) {
+            (Some(item), Some(object)) if self.spec.selects(&object) => self.call(item, &object).await,
+            (_, object) => self.leave(key, object.as_ref()).await,
         }
     }
 }
@@ -228,15 +262,16 @@ impl Seen {
 impl From<HookError> for ReconcileError {
     fn from(error: HookError) -> Self {
         match error {
-            HookError::Unreachable(_) => Self::unavailable(error),
+            HookError::Unreachable(_) | HookError::TooMuch(_) => Self::unavailable(error),
             HookError::Retryable(_) => Self::retryable(error),
             HookError::Terminal(_) => Self::terminal(error),
         }
     }
 }
 
-/// Of what an endpoint decides by: everything but the object's own status.
-fn digest(object: &Object, related: &[RelatedObject]) -> u64 {
+/// Of what an endpoint decides by: everything but the object's own status, and
+/// the related objects by their digest.
+fn digest(object: &Object, related: u64) -> u64 {
     let mut root = object.root().clone();
     root.remove("status");
     if let Some(Value::Object(metadata)) = root.get_mut("metadata") {
@@ -244,10 +279,6 @@ fn digest(object: &Object, related: &[RelatedObject]) -> u64 {
     }
     let mut hash = Xxh3::new();
     hash.update(Value::Object(root).to_string().as_bytes());
-    for (name, json) in related {
-        hash.update(name.as_bytes());
-        hash.update(&[u8::from(json.is_some())]);
-        hash.update(json.as_deref().unwrap_or_default());
-    }
+    hash.update(&related.to_le_bytes());
     hash.digest()
 }

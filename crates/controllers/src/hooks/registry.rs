@@ -1,155 +1,37 @@
-//! Which hooks there are, and a running controller for each that can run.
+//! A running controller for each hook that can run.
 //!
 //! A controller is named after its hook, the hook's generation and its kind's
 //! definition: a changed hook is another controller, which begins with every
 //! object, because nobody knows what its endpoint would say now.
+//!
+//! Invariant: a controller is noted before it starts and until nothing is left
+//! of it. So whatever happens in between, its hook's next turn ends it.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tidegate_model::kinds::{Kind as Definition, KindSet, Scope};
-use tidegate_model::{Object, ObjectKey};
-use tidegate_runtime::{
-    Change, Client, Controller, ControllerOptions, Index, Item, Kind, Manager, Next, ReconcileError, Reconciler,
-    Touched,
-};
+use tidegate_model::ObjectKey;
+use tidegate_model::kinds::Scope;
+use tidegate_runtime::{Client, Controller, ControllerOptions, Item, Kind, Manager, Next, ReconcileError, Reconciler};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::HookOptions;
 use super::call::{Endpoint, described};
+use super::hook_index::{Hook, HookIndex};
 use super::reconciler::HookReconciler;
+use super::related_index::RelatedIndex;
+use super::relation::Relation;
+use super::retire::{Past, Retirement, Retiring};
 use super::spec::{HookSpec, SpecError, Target};
-use crate::definitions;
 use crate::report::{Condition, Report, needed};
 
 /// A hook that cannot run for want of a secret or a certificate is tried again.
 const SETUP_INTERVAL: Duration = Duration::from_secs(30);
 /// What a reconcile takes besides the call: reads and status writes.
 const CALL_MARGIN: Duration = Duration::from_secs(30);
-
-/// The hooks, and the kinds that definitions make.
-#[derive(Default)]
-pub struct HookIndex(RwLock<Known>);
-
-#[derive(Default)]
-struct Known {
-    hooks: BTreeMap<Arc<str>, Hook>,
-    /// By the definition's name.
-    definitions: HashMap<Arc<str>, (Arc<Definition>, String)>,
-}
-
-#[derive(Clone, PartialEq)]
-struct Hook {
-    identity: String,
-    generation: i64,
-    spec: Result<HookSpec, SpecError>,
-}
-
-impl HookIndex {
-    fn hook(&self, name: &str) -> Option<Hook> {
-        self.read().hooks.get(name).cloned()
-    }
-
-    /// The kind, its scope, and which definition says so.
-    fn resolve(&self, target: &Target) -> Option<(Kind, Scope, String)> {
-        let of = |definition: &Definition, identity: &str| {
-            let kind = Kind::new(&target.api_version, &target.kind, &definition.resource.plural);
-            (kind, definition.scope, identity.to_owned())
-        };
-        if let Some((definition, _)) = KindSet::builtin().by_gvk(&target.api_version, &target.kind) {
-            return Some(of(definition, "built-in"));
-        }
-        let known = self.read();
-        let found = known.definitions.values().find(|(definition, _)| defines(definition, target));
-        found.map(|(definition, identity)| of(definition, identity))
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, Known> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn defines(definition: &Definition, target: &Target) -> bool {
-    let is_version = |version| definition.api_version(version) == target.api_version;
-    *definition.kind == *target.kind && definition.served_versions().any(is_version)
-}
-
-impl Known {
-    fn apply_hook(&mut self, key: &ObjectKey, object: Option<&Object>, touched: &mut Touched) {
-        let hook = object.map(|object| Hook {
-            identity: identity(object),
-            generation: object.generation(),
-            spec: HookSpec::read(object),
-        });
-        let before = match hook.clone() {
-            Some(hook) => self.hooks.insert(key.name.clone(), hook),
-            None => self.hooks.remove(&key.name),
-        };
-        if before != hook {
-            touched.add(key.clone());
-        }
-    }
-
-    fn apply_definition(&mut self, key: &ObjectKey, object: Option<&Object>, touched: &mut Touched) {
-        let found = object.and_then(|object| Some((Arc::new(Definition::from_crd(object).ok()?), identity(object))));
-        let before = match found.clone() {
-            Some(found) => self.definitions.insert(key.name.clone(), found),
-            None => self.definitions.remove(&key.name),
-        };
-        if before.as_ref().map(|(_, identity)| identity) == found.as_ref().map(|(_, identity)| identity) {
-            return;
-        }
-        let changed = |target: &Target| [&before, &found].into_iter().flatten().any(|(kind, _)| defines(kind, target));
-        let concerned = self.hooks.iter().filter(|(_, hook)| {
-            let targets =
-                |spec: &HookSpec| changed(&spec.target) || spec.related.iter().any(|related| changed(&related.target));
-            hook.spec.as_ref().is_ok_and(targets)
-        });
-        touched.extend(concerned.map(|(name, _)| super::kind().key(None, name)));
-    }
-}
-
-/// Of one generation of one object.
-fn identity(object: &Object) -> String {
-    format!("{}@{}", object.uid().unwrap_or_default(), object.generation())
-}
-
-impl Index for HookIndex {
-    fn kinds(&self) -> Vec<Kind> {
-        vec![super::kind(), definitions::kind()]
-    }
-
-    fn apply(&self, kind: &Kind, changes: &[Change<'_>], touched: &mut Touched) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        for change in changes {
-            let object = match change {
-                Change::Put(item) => item.object().ok(),
-                Change::Gone(_) => None,
-            };
-            if *kind == super::kind() {
-                known.apply_hook(change.key(), object.as_ref(), touched);
-            } else {
-                known.apply_definition(change.key(), object.as_ref(), touched);
-            }
-        }
-    }
-
-    fn keys(&self, kind: &Kind) -> Vec<ObjectKey> {
-        let known = self.read();
-        if *kind == super::kind() {
-            known.hooks.keys().map(|name| kind.key(None, name)).collect()
-        } else {
-            known.definitions.keys().map(|name| kind.key(None, name)).collect()
-        }
-    }
-
-    /// A manager that starts runs no hook yet.
-    fn audit(&self, touched: &mut Touched) {
-        touched.everything();
-    }
-}
+/// Between two turns of a hook whose old controllers are not wholly gone.
+const RETIRE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Starts, replaces and stops the controllers of hooks.
 pub struct RegistryReconciler {
@@ -157,8 +39,18 @@ pub struct RegistryReconciler {
     client: Client,
     index: Arc<HookIndex>,
     options: HookOptions,
-    /// By hook, the name of its controller.
-    running: Mutex<HashMap<Arc<str>, String>>,
+    retirement: Retirement,
+    /// The controllers that the manager has from here.
+    running: Mutex<HashSet<String>>,
+}
+
+/// A hook that can run, and the controller that it would be.
+struct Planned {
+    controller: String,
+    spec: HookSpec,
+    kind: Kind,
+    relations: Vec<Relation>,
+    endpoint: Endpoint,
 }
 
 /// Why a hook does not run, for its author.
@@ -169,70 +61,36 @@ struct Obstacle {
     passing: bool,
 }
 
+impl From<SpecError> for Obstacle {
+    fn from(SpecError(message): SpecError) -> Self {
+        Self { reason: "SpecInvalid", message, passing: false }
+    }
+}
+
 impl RegistryReconciler {
     pub fn new(manager: Manager, index: Arc<HookIndex>, options: HookOptions) -> Self {
         let client = manager.client();
-        Self { manager, client, index, options, running: Mutex::default() }
+        let retirement = Retirement::new(manager.clone());
+        Self { manager, client, index, options, retirement, running: Mutex::default() }
     }
 
-    /// Ensures that the hook's controller runs, and no other for it.
-    async fn start(&self, hook: &Hook) -> Result<Result<(), Obstacle>, ReconcileError> {
-        let (name, controller) = match self.controller(hook) {
-            Ok(made) => made,
-            Err(obstacle) => return Ok(Err(obstacle)),
-        };
-        let hook_name = hook.spec.as_ref().map(|spec| spec.name.clone()).unwrap_or_default();
-        if self.controller_of(&hook_name).as_deref() == Some(&*name) {
-            return Ok(Ok(()));
-        }
-        self.stop(&hook_name).await?;
-        if let Err(error) = self.manager.add(controller) {
-            return Ok(Err(Obstacle { reason: "NotStarted", message: error.to_string(), passing: true }));
-        }
-        self.running(|running| running.insert(hook_name, name));
-        Ok(Ok(()))
-    }
-
-    /// What its controller kept goes with it: another one begins anew.
-    async fn stop(&self, hook: &str) -> Result<(), ReconcileError> {
-        let Some(name) = self.controller_of(hook) else { return Ok(()) };
-        self.manager.forget(&name).await?;
-        self.running(|running| running.remove(hook));
-        Ok(())
-    }
-
-    fn controller_of(&self, hook: &str) -> Option<String> {
-        self.running(|running| running.get(hook).cloned())
-    }
-
-    fn running<R>(&self, change: impl FnOnce(&mut HashMap<Arc<str>, String>) -> R) -> R {
-        change(&mut self.running.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn controller(&self, hook: &Hook) -> Result<(String, Controller), Obstacle> {
-        let spec = hook.spec.clone().map_err(|SpecError(message)| Obstacle {
-            reason: "SpecInvalid",
-            message,
-            passing: false,
-        })?;
-        let (kind, _, definition) = self.resolve(&spec.target)?;
-        let mut related = Vec::new();
+    fn plan(&self, hook: &Hook) -> Result<Planned, Obstacle> {
+        let spec = hook.spec.clone()?;
+        let (kind, target_scope, definition) = self.resolve(&spec.target)?;
+        let mut relations = Vec::new();
         let mut identity = format!("{}/{definition}", hook.identity);
         for each in &spec.related {
             let (kind, scope, definition) = self.resolve(&each.target)?;
             identity += &format!("/{definition}");
-            related.push((each.clone(), kind, scope));
+            relations.push(Relation::new(each, kind, scope, target_scope)?);
         }
-        let endpoint = endpoint(&spec, self.options.secrets_dir.as_deref())?;
-        let name = format!("hook.{}.{:016x}", spec.name, xxh3_64(identity.as_bytes()));
-        let options = ControllerOptions {
-            concurrency: spec.concurrency,
-            deadline: spec.timeout + CALL_MARGIN,
-            ..ControllerOptions::default()
-        };
-        let reconciler = HookReconciler::new(spec, kind.clone(), related, endpoint, self.client.clone());
-        let controller = Controller::new(&name, kind, reconciler).options(options);
-        Ok((name, controller))
+        let endpoint = Endpoint::new(&spec, self.options.secrets_dir.as_deref()).map_err(|error| Obstacle {
+            reason: "EndpointNotUsable",
+            message: described(&error),
+            passing: true,
+        })?;
+        let controller = format!("hook.{}.{:016x}", spec.name, xxh3_64(identity.as_bytes()));
+        Ok(Planned { controller, spec, kind, relations, endpoint })
     }
 
     fn resolve(&self, target: &Target) -> Result<(Kind, Scope, String), Obstacle> {
@@ -243,6 +101,51 @@ impl RegistryReconciler {
             );
             Obstacle { reason: "KindNotFound", message, passing: false }
         })
+    }
+
+    /// Ensures that the hook's controller runs.
+    async fn start(&self, planned: Planned) -> Result<Result<(), Obstacle>, ReconcileError> {
+        let name = planned.controller.clone();
+        if self.running(|running| running.contains(&name)) {
+            return Ok(Ok(()));
+        }
+        if let Err(error) = self.manager.add(self.controller(planned).await?) {
+            return Ok(Err(Obstacle { reason: "NotStarted", message: error.to_string(), passing: true }));
+        }
+        self.running(|running| running.insert(name));
+        Ok(Ok(()))
+    }
+
+    async fn controller(&self, planned: Planned) -> Result<Controller, ReconcileError> {
+        let Planned { controller: name, spec, kind, relations, endpoint } = planned;
+        let options = ControllerOptions {
+            concurrency: spec.concurrency,
+            deadline: spec.timeout + CALL_MARGIN,
+            ..ControllerOptions::default()
+        };
+        let related = if relations.is_empty() {
+            None
+        } else {
+            let notes = self.client.notes(&name, &kind).await?;
+            Some(Arc::new(RelatedIndex::new(kind.clone(), spec.clone(), relations, notes)))
+        };
+        let index = related.clone().map(|related| self.manager.index_while_used(related));
+        let reconciler = HookReconciler::new(spec, kind.clone(), name.clone(), related, endpoint, self.client.clone());
+        let controller = Controller::new(&name, kind, reconciler).options(options);
+        Ok(match &index {
+            Some(index) => controller.index(index),
+            None => controller,
+        })
+    }
+
+    /// What it keeps stays.
+    async fn stop(&self, past: &Past) {
+        self.manager.stop(&past.controller).await;
+        self.running(|running| running.remove(&past.controller));
+    }
+
+    fn running<R>(&self, change: impl FnOnce(&mut HashSet<String>) -> R) -> R {
+        change(&mut self.running.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     async fn report(&self, key: &ObjectKey, obstacle: Option<&Obstacle>) -> Result<(), ReconcileError> {
@@ -256,28 +159,61 @@ impl RegistryReconciler {
         };
         self.client.report(&super::kind(), key, patch).await.map(drop)
     }
+
+    /// The hook is gone: so is, in the end, everything of it.
+    async fn end(&self, key: &ObjectKey) -> Result<Next, ReconcileError> {
+        let past = self.retirement.past(key).await?;
+        for each in &past {
+            self.stop(each).await;
+        }
+        Ok(next(self.retirement.retire(key, past, |_| true).await?))
+    }
+
+    async fn replace(&self, key: &ObjectKey, planned: Planned) -> Result<Next, ReconcileError> {
+        let mut past = self.retirement.past(key).await?;
+        let wanted = Past::new(&planned.controller, &planned.kind);
+        for each in past.iter().filter(|each| **each != wanted) {
+            self.stop(each).await;
+        }
+        if !past.contains(&wanted) {
+            past.push(wanted.clone());
+            self.retirement.save(key, &past).await?;
+        }
+        // Before the new one says anything of the same objects.
+        let is_rival = |each: &Past| *each != wanted && each.has_kind(&planned.kind);
+        if self.retirement.retire(key, past.clone(), is_rival).await? == Retiring::Goes {
+            return Ok(next(Retiring::Goes));
+        }
+        let obstacle = self.start(planned).await?.err();
+        self.report(key, obstacle.as_ref()).await?;
+        let past = self.retirement.past(key).await?;
+        let retiring = self.retirement.retire(key, past, |each| *each != wanted).await?;
+        Ok(if obstacle.is_some() { Next::After(SETUP_INTERVAL) } else { next(retiring) })
+    }
+
+    /// Nothing is taken away: the same controller goes on when it can.
+    async fn hold(&self, key: &ObjectKey, obstacle: &Obstacle) -> Result<Next, ReconcileError> {
+        for each in &self.retirement.past(key).await? {
+            self.stop(each).await;
+        }
+        self.report(key, Some(obstacle)).await?;
+        Ok(if obstacle.passing { Next::After(SETUP_INTERVAL) } else { Next::AwaitChange })
+    }
 }
 
-fn endpoint(spec: &HookSpec, secrets_dir: Option<&Path>) -> Result<Endpoint, Obstacle> {
-    Endpoint::new(spec, secrets_dir).map_err(|error| Obstacle {
-        reason: "EndpointNotUsable",
-        message: described(&error),
-        passing: true,
-    })
+fn next(retiring: Retiring) -> Next {
+    match retiring {
+        Retiring::Done => Next::AwaitChange,
+        Retiring::Goes => Next::After(RETIRE_PAUSE),
+    }
 }
 
 impl Reconciler for RegistryReconciler {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Next, ReconcileError> {
-        let Some(hook) = self.index.hook(&key.name) else {
-            self.stop(&key.name).await?;
-            return Ok(Next::AwaitChange);
-        };
-        let obstacle = self.start(&hook).await?.err();
-        if obstacle.is_some() {
-            self.stop(&key.name).await?;
+        match self.index.hook(&key.name).map(|hook| self.plan(&hook)) {
+            None => self.end(key).await,
+            Some(Ok(planned)) => self.replace(key, planned).await,
+            Some(Err(obstacle)) => self.hold(key, &obstacle).await,
         }
-        self.report(key, obstacle.as_ref()).await?;
-        let again = obstacle.is_some_and(|obstacle| obstacle.passing);
-        Ok(if again { Next::After(SETUP_INTERVAL) } else { Next::AwaitChange })
     }
 }

@@ -1,5 +1,6 @@
 //! A hook's spec, read once.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,13 +41,21 @@ pub struct SecretRef {
     pub key: String,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+/// A kind of which objects are sent along, and which of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Related {
     pub name: String,
-    #[serde(flatten)]
     pub target: Target,
-    /// `spec.siteRef.name`
-    pub field: String,
+    pub by: By,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum By {
+    /// The one that this field names: `spec.siteRef.name`.
+    Field(String),
+    /// All that the selector matches and whose labels have the values of these
+    /// fields: `example.com/site` and `metadata.name`.
+    Labels { selector: LabelSelector, fields: Vec<(String, String)> },
 }
 
 /// Something that the schema let pass, and where.
@@ -64,7 +73,7 @@ struct Wire {
     endpoint: WireEndpoint,
     secret_ref: Option<SecretRef>,
     #[serde(default)]
-    related: Vec<Related>,
+    related: Vec<WireRelated>,
     concurrency: Option<usize>,
 }
 
@@ -76,6 +85,43 @@ struct WireEndpoint {
     timeout: Option<String>,
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireRelated {
+    name: String,
+    #[serde(flatten)]
+    target: Target,
+    field: Option<String>,
+    selector: Option<Value>,
+    label_fields: Option<BTreeMap<String, String>>,
+}
+
+impl WireRelated {
+    fn read(self, at: usize) -> Result<Related, SpecError> {
+        let Self { name, target, field, selector, label_fields } = self;
+        let path = format!("spec.related[{at}]");
+        let by = match (field, selector, label_fields) {
+            (Some(field), None, None) => By::Field(field),
+            (None, selector, fields) if selector.is_some() || fields.is_some() => By::Labels {
+                selector: read_selector(&format!("{path}.selector"), selector.as_ref())?,
+                fields: fields.into_iter().flatten().collect(),
+            },
+            _ => {
+                let message = format!("{path}: give either `field`, or `selector` and `labelFields`");
+                return Err(SpecError(message));
+            }
+        };
+        Ok(Related { name, target, by })
+    }
+}
+
+/// Everything if there is none.
+fn read_selector(path: &str, selector: Option<&Value>) -> Result<LabelSelector, SpecError> {
+    let Some(selector) = selector else { return Ok(LabelSelector::everything()) };
+    LabelSelector::from_object_form(path, selector)
+        .map_err(|errors| SpecError(errors.first().map(ToString::to_string).unwrap_or_default()))
+}
+
 fn default_key() -> String {
     "token".into()
 }
@@ -84,11 +130,8 @@ impl HookSpec {
     pub fn read(hook: &Object) -> Result<Self, SpecError> {
         let spec = hook.spec().cloned().unwrap_or_default();
         let wire: Wire = serde_json::from_value(spec).map_err(|error| SpecError(format!("spec: {error}")))?;
-        let selector = match &wire.selector {
-            None => LabelSelector::everything(),
-            Some(selector) => LabelSelector::from_object_form("spec.selector", selector)
-                .map_err(|errors| SpecError(errors.first().map(ToString::to_string).unwrap_or_default()))?,
-        };
+        let selector = read_selector("spec.selector", wire.selector.as_ref())?;
+        let related = wire.related.into_iter().enumerate().map(|(at, related)| related.read(at));
         Ok(Self {
             name: hook.name().into(),
             target: wire.target,
@@ -98,7 +141,7 @@ impl HookSpec {
             url: wire.endpoint.url,
             ca_bundle: wire.endpoint.ca_bundle,
             secret: wire.secret_ref,
-            related: wire.related,
+            related: related.collect::<Result<_, _>>()?,
             concurrency: wire.concurrency.unwrap_or(4).clamp(1, 64),
         })
     }
@@ -112,8 +155,13 @@ impl HookSpec {
 
     /// The condition of this hook on the objects that it reconciles.
     pub fn condition_type(&self) -> String {
-        format!("hook.tidegate.dev/{}", self.name)
+        condition_type(&self.name)
     }
+}
+
+/// The condition of a hook of this name.
+pub(super) fn condition_type(hook: &str) -> String {
+    format!("hook.tidegate.dev/{hook}")
 }
 
 fn timeout(text: &str) -> Result<Duration, SpecError> {

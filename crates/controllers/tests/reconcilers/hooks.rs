@@ -62,8 +62,8 @@ spec:
 
 /// An endpoint whose behaviour a test sets.
 #[derive(Clone)]
-struct Server {
-    address: SocketAddr,
+pub struct Server {
+    pub address: SocketAddr,
     shared: Arc<Shared>,
 }
 
@@ -73,16 +73,18 @@ struct Shared {
 }
 
 #[derive(Clone)]
-enum Behaviour {
+pub enum Behaviour {
     /// Reports the object's size, and the owner's title.
     Fine,
     Answer(StatusCode, String),
+    /// Gives up on an object without an owner.
+    OwnerOrNever,
     Slow,
     Endless,
 }
 
 impl Server {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let shared = Arc::new(Shared { behaviour: Mutex::new(Behaviour::Fine), calls: Mutex::default() });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -91,19 +93,26 @@ impl Server {
         Self { address, shared }
     }
 
-    fn behave(&self, behaviour: Behaviour) {
+    pub fn behave(&self, behaviour: Behaviour) {
         *self.shared.behaviour.lock().unwrap() = behaviour;
     }
 
-    fn calls(&self) -> usize {
+    pub fn calls(&self) -> usize {
         self.shared.calls.lock().unwrap().len()
     }
 
-    fn last_call(&self) -> (HeaderMap, Bytes) {
+    /// The bodies of the calls for one object.
+    pub fn calls_for(&self, name: &str) -> Vec<Value> {
+        let calls = self.shared.calls.lock().unwrap();
+        let bodies = calls.iter().map(|(_, body)| serde_json::from_slice::<Value>(body).unwrap());
+        bodies.filter(|call| call["object"]["metadata"]["name"] == name).collect()
+    }
+
+    pub fn last_call(&self) -> (HeaderMap, Bytes) {
         self.shared.calls.lock().unwrap().last().cloned().unwrap()
     }
 
-    fn hook(&self, more: &str) -> String {
+    pub fn hook(&self, more: &str) -> String {
         format!(
             "apiVersion: tidegate.dev/v1\nkind: ReconcileHook\nmetadata: {{name: sizes}}\nspec:\n  target: {{apiVersion: example.com/v1, kind: Widget}}\n  endpoint: {{url: 'http://{}/', timeout: 200ms}}\n{more}",
             self.address
@@ -115,7 +124,10 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byt
     shared.calls.lock().unwrap().push((headers, body.clone()));
     let behaviour = shared.behaviour.lock().unwrap().clone();
     match behaviour {
-        Behaviour::Fine => {
+        Behaviour::OwnerOrNever if !has_owner(&body) => {
+            json!({"error": {"message": "nobody owns it", "retryable": false}}).to_string().into_response()
+        }
+        Behaviour::Fine | Behaviour::OwnerOrNever => {
             let call: Value = serde_json::from_slice(&body).unwrap();
             let owner = &call["related"]["owner"]["spec"]["title"];
             json!({"status": {"size": call["object"]["spec"]["size"], "owner": owner}}).to_string().into_response()
@@ -129,14 +141,18 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byt
     }
 }
 
-fn widget(name: &str, size: i64) -> String {
+fn has_owner(body: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(body).unwrap()["related"]["owner"].is_object()
+}
+
+pub fn widget(name: &str, size: i64) -> String {
     format!(
         "apiVersion: example.com/v1\nkind: Widget\nmetadata: {{name: {name}, namespace: shop}}\nspec: {{size: {size}, ownerRef: {{name: lamp}}}}\n"
     )
 }
 
 /// With a widget `w` of size 1 and the hook.
-fn world(server: &Server, more: &str) -> World {
+pub fn world(server: &Server, more: &str) -> World {
     let world = World::new();
     let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n";
     let product = "apiVersion: catalog.gitstore.dev/v1beta1\nkind: Product\nmetadata: {name: lamp, namespace: shop}\nspec: {title: Lamp}\n";
@@ -151,7 +167,7 @@ fn world(server: &Server, more: &str) -> World {
     world
 }
 
-fn answered(world: &World) -> (Value, Value, String) {
+pub fn answered(world: &World) -> (Value, Value, String) {
     let widget = world.get("Widget", "w").unwrap();
     let condition = condition(&widget, "hook.tidegate.dev/sizes");
     (condition["status"].clone(), condition["reason"].clone(), condition["message"].as_str().unwrap_or_default().into())

@@ -7,4 +7,6 @@ mod definitions;
 mod hooks;
 mod namespaces;
 mod plane;
+mod related;
+mod retired;
 mod world;

@@ -97,6 +97,7 @@ impl Plane for World {
 
     async fn patch_status(&self, kind: &Kind, at: &Precondition, patch: Value) -> Result<Item, ApiError> {
         let mut state = self.state();
+        state.burn(&*kind.kind == "Widget").inspect_err(|_| self.0.changed.send_modify(|_| {}))?;
         let object = expected(&state, at)?;
         let context = StatusMerge { now: Utc::now(), generation: object.generation() };
         let invalid = |errors: Vec<tidegate_model::FieldError>| ApiError::new(Fault::Invalid, format!("{errors:?}"));
@@ -179,6 +180,10 @@ impl Plane for World {
         changes: Vec<StateChange>,
     ) -> Result<(), ApiError> {
         let mut state = self.state();
+        let is_note = |change: &StateChange| controller == "hooks" && change.name.starts_with("note/");
+        let cleans = controller.starts_with("hook.") || changes.iter().any(is_note);
+        state.burn(cleans).inspect_err(|_| self.0.changed.send_modify(|_| {}))?;
+        self.0.changed.send_modify(|_| {});
         for StateChange { name, value } in changes {
             let id = (controller.to_owned(), name);
             match value {

@@ -14,11 +14,11 @@ use tidegate_admission::{
 use tidegate_controllers::hooks::HookOptions;
 use tidegate_model::kinds::KindSet;
 use tidegate_model::{EncodedObject, GroupResource, Object, ObjectKey, ResourceVersion};
-use tidegate_runtime::{Item, Manager, ManagerOptions, WatchEvent};
+use tidegate_runtime::{ApiError, Fault, Item, Manager, ManagerOptions, WatchEvent};
 use tokio::sync::watch;
 
 /// A test that waits longer for a state is stuck.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
 pub struct World(pub Arc<Shared>);
@@ -38,6 +38,13 @@ pub struct Stored {
     pub lease_term: i64,
     /// By key: how often a status was written.
     pub status_writes: BTreeMap<ObjectKey, usize>,
+    pub fuse: Option<Fuse>,
+}
+
+/// Lets so many writes that clean up after a hook pass, and then none at all.
+pub struct Fuse {
+    left: usize,
+    pub is_blown: bool,
 }
 
 impl World {
@@ -51,6 +58,7 @@ impl World {
             rows: BTreeMap::new(),
             lease_term: 0,
             status_writes: BTreeMap::new(),
+            fuse: None,
         };
         Self(Arc::new(Shared { state: Mutex::new(state), changed: watch::Sender::new(version) }))
     }
@@ -104,6 +112,21 @@ impl World {
         if ready["status"] == "True" { "Ready".into() } else { ready["reason"].as_str().unwrap_or("unsaid").into() }
     }
 
+    pub fn version_of(&self, kind: &str, name: &str) -> String {
+        let state = self.state();
+        let found = state.objects.values().find(|(object, _)| object.kind() == kind && object.name() == name);
+        found.unwrap().1.to_string()
+    }
+
+    /// See [`Fuse`].
+    pub fn break_off_after(&self, left: usize) {
+        self.state().fuse = Some(Fuse { left, is_blown: false });
+    }
+
+    pub fn is_broken_off(&self) -> bool {
+        self.state().fuse.as_ref().is_some_and(|fuse| fuse.is_blown)
+    }
+
     pub async fn until(&self, what: &str, holds: impl Fn(&World) -> bool) {
         let mut changed = self.0.changed.subscribe();
         let wait = async {
@@ -149,6 +172,12 @@ impl Running {
         self.task.await.unwrap();
     }
 
+    /// As if the process had been killed.
+    pub async fn abort(self) {
+        self.task.abort();
+        let _ = self.task.await;
+    }
+
     pub fn controllers(&self) -> Vec<String> {
         self.manager.reports().iter().map(|report| report.controller.to_string()).collect()
     }
@@ -159,6 +188,17 @@ fn rules() -> Rules {
 }
 
 impl Stored {
+    /// Whether a write may pass; `cleans` if it is one that cleans up.
+    pub fn burn(&mut self, cleans: bool) -> Result<(), ApiError> {
+        let Some(fuse) = &mut self.fuse else { return Ok(()) };
+        fuse.is_blown |= cleans && fuse.left == 0;
+        if fuse.is_blown {
+            return Err(ApiError::new(Fault::Unavailable, "broken off"));
+        }
+        fuse.left -= usize::from(cleans);
+        Ok(())
+    }
+
     pub fn mint(&mut self) -> ResourceVersion {
         self.version = ResourceVersion::from_raw(self.version.raw() + 3);
         self.version

@@ -193,7 +193,7 @@ fn check_controller(name: &str) -> Result<(), ApiError> {
 
 fn check_row((name, value): &(String, Option<Bytes>)) -> Result<(), ApiError> {
     let (family, _) = split(name);
-    let families = ["checkpoint", "report", "known", "unfinished", "release", "index", "records"];
+    let families = ["checkpoint", "report", "known", "unfinished", "release", "index", "records", "note"];
     if !families.contains(&family) || name.len() > ROW_NAME_BYTES_MAX || name.contains(char::is_control) {
         return Err(ApiError::bad_request(format!(
             "`{}` is not a row of a controller's state: it begins with one of {}, and has at most {ROW_NAME_BYTES_MAX} bytes",
