@@ -42,6 +42,8 @@ pub enum EndpointError {
     SecretSize(String),
     #[error("spec.endpoint.caBundle holds no certificate: it takes PEM, `-----BEGIN CERTIFICATE-----`")]
     CaBundle,
+    #[error("spec.endpoint.caBundle has a certificate that cannot be read: give the authority's own, as PEM")]
+    CaCertificate(#[source] rustls::Error),
     #[error("failed to set up TLS")]
     Tls(#[source] rustls::Error),
     #[error("failed to set up HTTP")]
@@ -225,7 +227,8 @@ fn tls(ca_bundle: Option<&str>) -> Result<ClientConfig, EndpointError> {
     };
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-        roots.add(certificate.map_err(|_| EndpointError::CaBundle)?).map_err(EndpointError::Tls)?;
+        let certificate = certificate.map_err(|_| EndpointError::CaBundle)?;
+        roots.add(certificate).map_err(EndpointError::CaCertificate)?;
     }
     if roots.is_empty() {
         return Err(EndpointError::CaBundle);

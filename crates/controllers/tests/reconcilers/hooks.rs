@@ -11,6 +11,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::serve::Listener;
 use serde_json::{Value, json};
 use tidegate_controllers::hooks::{HookOptions, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign};
 
@@ -85,9 +86,13 @@ pub enum Behaviour {
 
 impl Server {
     pub async fn start() -> Self {
-        let shared = Arc::new(Shared { behaviour: Mutex::new(Behaviour::Fine), calls: Mutex::default() });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        Self::serve(listener, address)
+    }
+
+    pub fn serve(listener: impl Listener<Addr = SocketAddr>, address: SocketAddr) -> Self {
+        let shared = Arc::new(Shared { behaviour: Mutex::new(Behaviour::Fine), calls: Mutex::default() });
         let router = Router::new().fallback(answer).with_state(shared.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         Self { address, shared }
@@ -173,7 +178,7 @@ pub fn answered(world: &World) -> (Value, Value, String) {
     (condition["status"].clone(), condition["reason"].clone(), condition["message"].as_str().unwrap_or_default().into())
 }
 
-async fn until_failed(world: &World, reason: &str, message: &str) {
+pub async fn until_failed(world: &World, reason: &str, message: &str) {
     world
         .until(&format!("the widget says {reason}: {message}"), |world| {
             let (status, found, text) = answered(world);

@@ -5,6 +5,7 @@
 mod catalog;
 mod definitions;
 mod hooks;
+mod https;
 mod namespaces;
 mod plane;
 mod related;
