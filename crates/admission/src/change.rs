@@ -13,13 +13,12 @@ pub struct Change<'c> {
     pub files: Vec<File<'c>>,
     /// Paths that are gone. A moved file is removed here and added there.
     pub removed: Vec<&'c str>,
-    /// What [`crate::redefined`] asks for: files that did not change and are
-    /// admitted anew all the same.
+    /// What [`crate::needs`] asks for: files that did not change and are looked
+    /// at all the same.
     pub concerned: Vec<Concerned<'c>>,
 }
 
-/// Files of one repository as they are in force, with objects of kinds whose
-/// definition the change replaces.
+/// Files of one repository as they are in force.
 #[derive(Clone, Debug)]
 pub struct Concerned<'c> {
     /// Of the repository that the files are of.

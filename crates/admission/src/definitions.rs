@@ -77,8 +77,12 @@ impl Subject {
     }
 }
 
-/// Whether a file may define a kind: all that do are among these. A scalar
-/// that does not have the word as it is has an escape.
+/// Whether a file may define a kind: all that do are among these.
 pub(crate) fn may_define(bytes: &[u8]) -> bool {
-    memchr::memchr(b'\\', bytes).is_some() || memchr::memmem::find(bytes, DEFINITION.as_bytes()).is_some()
+    may_have_word(bytes, DEFINITION)
+}
+
+/// A scalar that does not have the word as it is has an escape.
+pub(crate) fn may_have_word(bytes: &[u8], word: &str) -> bool {
+    memchr::memchr(b'\\', bytes).is_some() || memchr::memmem::find(bytes, word.as_bytes()).is_some()
 }

@@ -8,9 +8,9 @@ use tidegate_model::manifest::{Diagnostic, Document};
 use tidegate_model::{FieldError, FieldErrorReason, Object, ObjectKey};
 
 use crate::definitions::Subject;
-use crate::places::key_of;
+use crate::places::{is_repository, key_of};
 use crate::report::diagnostics;
-use crate::{Desired, Provenance, Rules, State, authored, nearest, warnings};
+use crate::{Desired, Provenance, Rules, State, authored, nearest, rules, warnings};
 
 /// The server keeps objects of 3 MiB; this leaves a third of it to the status.
 pub const DESIRED_BYTES_MAX: usize = 2 << 20;
@@ -64,44 +64,27 @@ impl<S: State> Judge<'_, S> {
     }
 
     fn permission(&self, kind: &Kind, key: &ObjectKey) -> Vec<FieldError> {
-        let Rules { repository, .. } = self.rules;
-        let mut errors = Vec::new();
-        let mut forbid = |field: &str, message: String| {
-            errors.push(FieldError::new(field, FieldErrorReason::Forbidden, message));
+        let forbid = |lacking: &'static str| {
+            let (field, what, remedy) = match (lacking, &key.namespace) {
+                (rules::KINDS, _) => ("kind", kind.kind.to_string(), "add it to its"),
+                (rules::NAMESPACES, Some(name)) => {
+                    ("metadata.namespace", format!("objects in {name}"), "add it to its")
+                }
+                _ => ("kind", "cluster-scoped objects".to_owned(), "set its"),
+            };
+            let message = format!("repository {} may not define {what}: {remedy} {lacking}", self.rules.repository);
+            FieldError::new(field, FieldErrorReason::Forbidden, message)
         };
-        if !self.rules.kinds.allows(&(kind.resource.group.to_string(), kind.kind.to_string())) {
-            forbid("kind", format!("repository {repository} may not define {}: add it to its spec.kinds", kind.kind));
-        }
-        match &key.namespace {
-            None if !self.rules.allow_cluster_scoped => {
-                let remedy = "set its spec.allowClusterScoped";
-                forbid("kind", format!("repository {repository} may not define cluster-scoped objects: {remedy}"));
-            }
-            Some(namespace) if !self.rules.namespaces.allows(&namespace.to_string()) => {
-                let remedy = "add it to its spec.namespaces";
-                forbid(
-                    "metadata.namespace",
-                    format!("repository {repository} may not define objects in {namespace}: {remedy}"),
-                );
-            }
-            _ => {}
-        }
-        errors
+        self.rules.lacking(kind, key).into_iter().map(forbid).collect()
     }
 
     /// A repository that defines another gives it nothing that it has not.
     fn grants(&self, key: &ObjectKey, object: &Object) -> Vec<FieldError> {
-        if &*key.resource.group != "tidegate.dev" || &*key.resource.plural != "repositories" {
-            return Vec::new();
-        }
-        let mut object = object.clone();
-        // Where its file names none.
-        object.metadata_mut().insert("namespace".into(), key.namespace.as_deref().unwrap_or_default().into());
+        let Some(granted) = granted(key, object) else { return Vec::new() };
         let message =
             format!("more than repository {} may do itself: let one define it that may", self.rules.repository);
-        let exceeded = self.rules.exceeded_by(&Rules::of_repository(&object));
         let forbid = |field| FieldError::new(field, FieldErrorReason::Forbidden, message.clone());
-        exceeded.into_iter().map(forbid).collect()
+        self.rules.exceeded_by(&granted).into_iter().map(forbid).collect()
     }
 
     /// An object belongs to one file of one repository. What nobody defined
@@ -124,6 +107,17 @@ impl<S: State> Judge<'_, S> {
             _ => None,
         }
     }
+}
+
+/// What a `Repository` may do once it is in force; `None` for other objects.
+pub(crate) fn granted(key: &ObjectKey, object: &Object) -> Option<Rules> {
+    if !is_repository(key) {
+        return None;
+    }
+    let mut object = object.clone();
+    // Where its file names none.
+    object.metadata_mut().insert("namespace".into(), key.namespace.as_deref().unwrap_or_default().into());
+    Some(Rules::of_repository(&object))
 }
 
 /// Whether the document fits its kind, whoever may define it.

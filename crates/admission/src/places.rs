@@ -38,6 +38,10 @@ pub(crate) fn is_definition(key: &ObjectKey) -> bool {
     &*key.resource.group == "apiextensions.k8s.io" && &*key.resource.plural == "customresourcedefinitions"
 }
 
+pub(crate) fn is_repository(key: &ObjectKey) -> bool {
+    &*key.resource.group == "tidegate.dev" && &*key.resource.plural == "repositories"
+}
+
 /// The resource that a definition defines: its name is `plural.group`.
 pub(crate) fn defined_resource(key: &ObjectKey) -> Option<GroupResource> {
     let (plural, group) = key.name.split_once('.').filter(|_| is_definition(key))?;

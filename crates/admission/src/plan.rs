@@ -10,6 +10,7 @@ use tidegate_model::{FieldError, FieldErrorReason, ObjectKey};
 use crate::definitions::{Subject, defines_a_kind, may_define, put_in_force};
 use crate::judge::{Judge, Judged};
 use crate::judgements::judge_files;
+use crate::narrowing::narrowed;
 use crate::places::{is_definition, is_namespace, namespace_key};
 use crate::readmission::Readmission;
 use crate::removals::{self, Removal};
@@ -111,6 +112,10 @@ pub fn plan<S: State>(kinds: &KindSet, state: &S, rules: &Rules, change: &Change
     report.extend(others.diagnostics);
     let mut admitted = definitions.admitted;
     admitted.extend(others.admitted);
+    for narrowed in narrowed(state, &admitted)? {
+        let own: &[_] = if narrowed.rules.repository == rules.repository { &admitted } else { &[] };
+        narrowed.check(&in_force.kinds, &change.concerned, own, &mut report);
+    }
     let admitted = without_duplicates(admitted, &mut report);
     check_namespaces(&admitted, &removals, state, &mut report)?;
     removals::check(&mut removals, &in_force, kinds, state, &mut report)?;

@@ -12,33 +12,16 @@ use tidegate_model::kinds::KindSet;
 use tidegate_model::manifest::{Diagnostic, Document};
 use tidegate_model::{GroupResource, ObjectKey};
 
-use crate::definitions::{InForce, defines_a_kind, may_define};
-use crate::judge::{Judge, Judged, Judgement, Refused, take_in, unknown_kind};
+use crate::definitions::InForce;
+use crate::judge::{Judged, Judgement, Refused, take_in, unknown_kind};
 use crate::judgements::{Judgements, judge_files};
 use crate::places::{defined_resource, key_of};
 use crate::plan::{Cause, Place, PlannedPut, warnings_of};
 use crate::report::Report;
-use crate::{Change, Concerned, Provenance, Rules, State};
+use crate::{Concerned, Provenance, Rules, State};
 
-/// The kinds whose definition the change replaces by another. [`crate::plan`]
-/// wants the files that define objects of them, if the change does not have
-/// them already, as [`Change::concerned`].
-pub fn redefined<S: State>(
-    kinds: &KindSet,
-    state: &S,
-    rules: &Rules,
-    change: &Change<'_>,
-) -> Result<Vec<GroupResource>, S::Error> {
-    let touched = change.paths().collect();
-    let judge = Judge { kinds, state, rules, touched: &touched };
-    let files = change.files.iter().filter(|file| may_define(file.bytes)).copied().collect();
-    let definitions =
-        judge_files(files, |document| defines_a_kind(&document).then(|| judge.judge(document)).transpose())?;
-    Ok(replaced(kinds, state, &definitions.admitted)?.into_keys().collect())
-}
-
-/// Where each of them is defined now.
-fn replaced<S: State>(
+/// The kinds whose definition changes, and where each is defined now.
+pub(crate) fn replaced<S: State>(
     kinds: &KindSet,
     state: &S,
     definitions: &[Judged<'_>],

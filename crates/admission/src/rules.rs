@@ -4,7 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tidegate_model::Object;
+use tidegate_model::kinds::Kind;
+use tidegate_model::{Object, ObjectKey};
+
+/// The repository that may define everything, whatever its object says: who
+/// breaks it must be able to mend it.
+const CONTROL: &str = "system/control";
+
+pub(crate) const NAMESPACES: &str = "spec.namespaces";
+pub(crate) const KINDS: &str = "spec.kinds";
+pub(crate) const CLUSTER_SCOPED: &str = "spec.allowClusterScoped";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -45,9 +54,13 @@ impl Rules {
     /// The rules of a `Repository` object, which its schema has checked.
     pub fn of_repository(repository: &Object) -> Self {
         let own = repository.namespace().unwrap_or_default();
+        let name: Arc<str> = format!("{own}/{}", repository.name()).into();
+        if &*name == CONTROL {
+            return Self::unrestricted(own, repository.name());
+        }
         let spec = repository.spec().unwrap_or(&Value::Null);
         Self {
-            repository: format!("{own}/{}", repository.name()).into(),
+            repository: name,
             default_namespace: own.into(),
             namespaces: namespaces(&spec["namespaces"], own),
             kinds: kinds(&spec["kinds"]),
@@ -55,13 +68,23 @@ impl Rules {
         }
     }
 
+    /// What an object would need that these rules do not give, as the field of
+    /// the Repository that would.
+    pub(crate) fn lacking(&self, kind: &Kind, key: &ObjectKey) -> Vec<&'static str> {
+        let has_kind = self.kinds.allows(&(kind.resource.group.to_string(), kind.kind.to_string()));
+        let has_scope = key.namespace.is_some() || self.allow_cluster_scoped;
+        let has_namespace = key.namespace.as_ref().is_none_or(|name| self.namespaces.allows(&name.to_string()));
+        let gives = [(KINDS, has_kind), (CLUSTER_SCOPED, has_scope), (NAMESPACES, has_namespace)];
+        gives.into_iter().filter(|(_, gives)| !gives).map(|(field, _)| field).collect()
+    }
+
     /// What of `other` is more than these rules have: nobody gives away what is
     /// not theirs. Empty if there is no such thing.
     pub(crate) fn exceeded_by(&self, other: &Self) -> Vec<&'static str> {
         let exceeds = [
-            ("spec.namespaces", !self.namespaces.includes(&other.namespaces)),
-            ("spec.kinds", !self.kinds.includes(&other.kinds)),
-            ("spec.allowClusterScoped", other.allow_cluster_scoped && !self.allow_cluster_scoped),
+            (NAMESPACES, !self.namespaces.includes(&other.namespaces)),
+            (KINDS, !self.kinds.includes(&other.kinds)),
+            (CLUSTER_SCOPED, other.allow_cluster_scoped && !self.allow_cluster_scoped),
         ];
         exceeds.into_iter().filter(|(_, exceeds)| *exceeds).map(|(field, _)| field).collect()
     }
@@ -140,6 +163,13 @@ mod tests {
         assert_eq!(own.exceeded_by(&rules(json!({"namespaces": ["shop", "other"]}))), ["spec.namespaces"]);
         assert_eq!(rules(json!({"kinds": product})).exceeded_by(&own), ["spec.kinds"]);
         assert!(Rules::unrestricted("system", "control").exceeded_by(&wide).is_empty());
+    }
+
+    #[test]
+    fn the_control_repository_is_bound_by_nothing() {
+        let object = json!({"apiVersion": "tidegate.dev/v1", "kind": "Repository", "metadata": {"namespace": "system", "name": "control"}, "spec": {"namespaces": ["a"]}});
+        let rules = Rules::of_repository(&Object::from_value(object).unwrap());
+        assert_eq!(rules, Rules::unrestricted("system", "control"));
     }
 
     #[test]

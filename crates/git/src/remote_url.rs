@@ -52,7 +52,7 @@ pub enum UrlError {
     #[error("the address contains a password: put it into a secret, and name that in secretRef")]
     Password,
     #[error(
-        "http:// to {0} would send everything in the open: use https, or set `remote.allow_http` in the server's configuration"
+        "http:// to {0} would send everything in the open: use https or ssh, or set `remote.allow_http` in the server's configuration"
     )]
     Plain(String),
 }

@@ -217,6 +217,34 @@ fn repositories_are_filled_in() {
 }
 
 #[test]
+fn branches_are_names_that_git_takes() {
+    for good in ["main", "a/b", "release-1.0", "ä", "a@b", "x.lock.y", "HEAD"] {
+        check(
+            "Repository",
+            &format!("spec: {{branch: '{good}', remote: {{url: 'https://a.b/c', branch: '{good}'}}}}"),
+            &[],
+        );
+    }
+    let bad = [
+        "a..b", "-a", "/a", "a/", "a//b", "a b", "a~b", "a^b", "a:b", "a?b", "a*b", "a[b", r"a\b", "a.", ".a", "a/.b",
+        "a.lock", "a.lock/b", "@", "a@{b",
+    ];
+    for bad in bad {
+        let mut repository = parse("Repository", "one", &format!("spec: {{branch: '{bad}'}}"));
+        let errors = admit(&mut repository, None);
+        assert!(errors.len() == 1 && errors[0].starts_with("spec.branch: Invalid value:"), "{bad}: {errors:?}");
+        let mut repository =
+            parse("Repository", "one", &format!("spec: {{remote: {{url: 'https://a.b/c', branch: '{bad}'}}}}"));
+        let errors = admit(&mut repository, None);
+        assert!(errors.len() == 1 && errors[0].starts_with("spec.remote.branch: Invalid value:"), "{bad}: {errors:?}");
+    }
+    for control in ["\\u0001", "\\t", "\\u007f"] {
+        let mut repository = parse("Repository", "one", &format!("spec: {{branch: \"a{control}\"}}"));
+        assert_eq!(admit(&mut repository, None).len(), 1, "{control}");
+    }
+}
+
+#[test]
 fn roles_and_bindings() {
     check(
         "ClusterRole",

@@ -302,3 +302,75 @@ fn a_state_that_finds_paths_by_reading_files_has_help() {
     let shown: Vec<_> = keys.iter().map(ToString::to_string).collect();
     assert_eq!(shown, ["products.catalog.gitstore.dev shop/a", "namespaces b"]);
 }
+
+/// A repository of `default`, with these rules.
+fn repository(rules: &str) -> String {
+    format!(
+        "apiVersion: tidegate.dev/v1\nkind: Repository\nmetadata:\n  name: goods\n  namespace: default\nspec:\n  branch: main\n{rules}"
+    )
+}
+
+#[test]
+fn a_repository_keeps_the_right_to_what_it_has_in_force() {
+    let mut world = World::new();
+    let wide = repository("  namespaces: ['*']\n  allowClusterScoped: true\n");
+    world.push(&[("goods.yaml", &wide)], &[]);
+    let control = std::mem::replace(&mut world.rules, Rules::unrestricted("default", "goods"));
+    let other = repository("").replace("name: goods", "name: deep");
+    let products = file("Product", "a\n  namespace: shop", "{title: A}")
+        + "---\n"
+        + &file("Product", "b\n  namespace: shop", "{title: B}");
+    world.push(&[("ns.yaml", &namespace("shop")), ("p.yaml", &products), ("deep.yaml", &other)], &[]);
+    let own = std::mem::replace(&mut world.rules, control.clone());
+    check(
+        &mut world,
+        (&[("goods.yaml", &repository("  kinds: [{kind: Namespace}]\n"))], &[]),
+        expect![[r#"
+        ! goods.yaml:6: spec.allowClusterScoped: 1 object of repository default/goods would be outside of what it may define, first namespaces shop at ns.yaml:1: change that there first, or keep this as it was
+        ! goods.yaml:6: spec.namespaces: 2 objects of repository default/goods would be outside of what it may define, first products.catalog.gitstore.dev shop/a at p.yaml:1: change that there first, or keep this as it was
+        ! goods.yaml:8: spec.kinds: 3 objects of repository default/goods would be outside of what it may define, first repositories.tidegate.dev default/deep at deep.yaml:1: change that there first, or keep this as it was
+    "#]],
+    );
+    check(
+        &mut world,
+        (&[("goods.yaml", &repository("  namespaces: [default, shop]\n  allowClusterScoped: true\n"))], &[]),
+        expect![[r#"
+            update repositories.tidegate.dev default/goods generation 2 from goods.yaml:1
+        "#]],
+    );
+    // When they are gone, so may be the right to them; what it gave another
+    // repository it must have itself.
+    world.rules = own.clone();
+    world.push(&[], &["ns.yaml", "p.yaml"]);
+    world.rules = control.clone();
+    check(
+        &mut world,
+        (&[("goods.yaml", &repository("  kinds: [{kind: Repository, group: tidegate.dev}]\n"))], &[]),
+        expect![[r#"
+            ! goods.yaml:8: spec.kinds: 1 object of repository default/goods would be outside of what it may define, first repositories.tidegate.dev default/deep at deep.yaml:1: change that there first, or keep this as it was
+        "#]],
+    );
+    world.rules = own;
+    world.push(&[], &["deep.yaml"]);
+    world.rules = control;
+    check(&mut world, (&[("goods.yaml", &repository("  kinds: [{kind: Product}]\n"))], &[]), expect![[r#"
+        update repositories.tidegate.dev default/goods generation 3 from goods.yaml:1
+    "#]]);
+}
+
+/// It narrows itself, and defines what is outside with the same push.
+#[test]
+fn a_repository_that_defines_itself_is_no_exception() {
+    let mut world = World::new();
+    world.push(&[("ns.yaml", &namespace("shop"))], &[]);
+    world.rules = Rules::unrestricted("default", "goods");
+    world.push(&[("goods.yaml", &repository("  namespaces: ['*']\n"))], &[]);
+    let product = file("Product", "a\n  namespace: shop", "{title: A}");
+    check(
+        &mut world,
+        (&[("goods.yaml", &repository("  namespaces: [default]\n")), ("p.yaml", &product)], &[]),
+        expect![[r#"
+            ! goods.yaml:8: spec.namespaces: 1 object of repository default/goods would be outside of what it may define, first products.catalog.gitstore.dev shop/a at p.yaml:1: change that there first, or keep this as it was
+        "#]],
+    );
+}

@@ -67,8 +67,8 @@ impl World {
     pub fn push(&mut self, files: &[(&str, &str)], removed: &[&str]) -> String {
         let texts = files.iter().map(|(path, text)| File { path, bytes: text.as_bytes() }).collect();
         let mut change = Change { files: texts, removed: removed.to_vec(), ..Change::default() };
-        let Ok(redefined) = redefined(&self.kinds, &Seen(self), &self.rules, &change);
-        change.concerned = self.concerned(&redefined, &change.paths().collect());
+        let Ok(needs) = needs(&self.kinds, &Seen(self), &self.rules, &change);
+        change.concerned = self.concerned(&needs, &change.paths().collect());
         let Ok(verdict) = plan(&self.kinds, &Seen(self), &self.rules, &change);
         match verdict {
             Verdict::Reject(diagnostics) => diagnostics.iter().map(|diagnostic| format!("! {diagnostic}\n")).collect(),
@@ -79,16 +79,17 @@ impl World {
         }
     }
 
-    /// The files that define objects of these kinds, but for those that are
-    /// pushed.
-    fn concerned<'w>(&'w self, redefined: &[GroupResource], touched: &BTreeSet<&str>) -> Vec<Concerned<'w>> {
-        let concerned = self.objects.iter().filter(|(key, _)| redefined.contains(&key.resource));
+    /// The files that a plan wants to see, but for those that are pushed.
+    fn concerned<'w>(&'w self, needs: &Needs, touched: &BTreeSet<&str>) -> Vec<Concerned<'w>> {
+        let concerned = self.objects.iter().filter(|(key, _)| needs.kinds.contains(&key.resource));
         let sources: BTreeSet<(&str, &str)> = concerned
             .filter_map(|(_, object)| Provenance::of(object))
             .map(|source| (source.repository, source.path))
-            .filter(|(repository, path)| *repository != &*self.rules.repository || !touched.contains(path))
             .collect();
-        let is_one = |repository: &str, path: &str| sources.contains(&(repository, path));
+        let is_one = |repository: &Arc<str>, path: &str| {
+            let is_wanted = sources.contains(&(&**repository, path)) || needs.repositories.contains(repository);
+            is_wanted && (*repository != self.rules.repository || !touched.contains(path))
+        };
         let concerned = |(name, (rules, tree)): (&Arc<str>, &'w (Rules, Files))| {
             let files = tree.iter().filter(|(path, _)| is_one(name, path));
             Concerned { rules, files: files.map(|(path, text)| File { path, bytes: text.as_bytes() }).collect() }

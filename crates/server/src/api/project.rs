@@ -10,8 +10,8 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use tidegate_admission::{
-    Cause, Change, Deletion, LastChange, Outcome, Plan, PlannedPut, Provenance, Rules, Stamp, State, Verdict,
-    delete_object, drain_namespace, next_object, plan, redefined,
+    Cause, Change, Deletion, LastChange, Needs, Outcome, Plan, PlannedPut, Provenance, Rules, Stamp, State, Verdict,
+    delete_object, drain_namespace, needs, next_object, plan,
 };
 use tidegate_model::kinds::KindSet;
 use tidegate_model::manifest::Diagnostic;
@@ -106,11 +106,11 @@ impl Api {
         Ok(admitted)
     }
 
-    /// The kinds that the change defines anew: see [`Change::concerned`].
-    pub fn redefined(&self, _turn: &Turn, projection: &Projection<'_>) -> Result<Vec<GroupResource>, StoreError> {
+    /// What the change concerns beyond its own files: see [`Change::concerned`].
+    pub fn needs(&self, _turn: &Turn, projection: &Projection<'_>) -> Result<Needs, StoreError> {
         let kinds = self.kinds().set.clone();
         let state = StoreState { view: &self.0.store.view(), defined_at: projection.defined_at };
-        tokio::task::block_in_place(|| redefined(&kinds, &state, projection.rules, &projection.change))
+        tokio::task::block_in_place(|| needs(&kinds, &state, projection.rules, &projection.change))
     }
 
     /// As [`Self::project`], with what was admitted under the same turn if

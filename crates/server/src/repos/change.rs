@@ -110,6 +110,11 @@ impl Work {
         self.concerned = concerned;
     }
 
+    /// What is added or changes, with its new content.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.difference.files.iter().map(|(path, bytes)| (path.as_str(), &**bytes))
+    }
+
     /// The files that change.
     pub fn touched(&self) -> HashSet<&str> {
         let Difference { files, removed, .. } = &self.difference;
@@ -239,6 +244,11 @@ fn sort_out(changes: Vec<Changed>, folders: [&str; 2]) -> (Vec<Entry>, Vec<Diagn
         }
     }
     (entries, problems)
+}
+
+/// Whether a file of the projected `folder` can define objects.
+pub(super) fn is_manifest(path: &str, folder: &str) -> bool {
+    is_manifest_path(path) && !is_hidden(path, [folder, folder])
 }
 
 fn problem(path: &str, kind: EntryKind) -> Option<&'static str> {

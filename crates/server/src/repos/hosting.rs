@@ -155,8 +155,7 @@ impl Hosting {
         let text = |field: &str| spec[field].as_str().unwrap_or_default();
         let branches = [spec["remote"]["branch"].as_str(), spec["branch"].as_str()];
         let branch = branches.into_iter().flatten().find(|branch| !branch.is_empty());
-        // Whatever its object says: who breaks it must be able to mend it.
-        let own = object.filter(|_| *id != RepositoryId::control()).map(Rules::of_repository);
+        let own = object.map(Rules::of_repository);
         Hosted {
             id: id.clone(),
             uid: object.and_then(Object::uid).map(str::to_owned),

@@ -18,6 +18,7 @@ mod id;
 mod limits;
 mod mark;
 mod note;
+mod objections;
 mod pace;
 mod pack;
 mod projector;
@@ -108,7 +109,8 @@ impl Repos {
         Remote::sweep(&program).map_err(|source| ReposError::Sweep { path: data_dir.clone(), source })?;
         let hosting = Arc::new(Hosting::open(api.clone(), &data_dir, program, clock.clone())?);
         let noter = Arc::new(Noter::default());
-        let projector = Arc::new(Projector::new(api.clone(), hosting.clone(), noter.clone(), metrics.clone(), limits));
+        let projector = Projector::new(api.clone(), hosting.clone(), noter.clone(), metrics.clone(), limits);
+        let projector = Arc::new(projector.with_plain_http(remote.plain_http));
         let syncer = Arc::new(Syncer::new(hosting.clone(), projector.clone(), metrics.clone(), remote));
         let hooks = hook::Hooks::install(&data_dir, &hook_program)?;
         let server = HookServer::listen(hooks.socket(), hosting.clone(), projector.clone(), metrics.clone())?;

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tidegate_git::{GitError, ObjectId, Repository};
+use tidegate_git::{GitError, ObjectId, PlainHttp, Repository};
 use tidegate_model::manifest::Diagnostic;
 use tidegate_model::{Object, ResourceVersion};
 use tidegate_store::{CommitError, StoreError};
@@ -63,6 +63,7 @@ pub struct Projector {
     noter: Arc<Noter>,
     metrics: Arc<Metrics>,
     pub(super) limits: HostedLimits,
+    plain_http: PlainHttp,
 }
 
 /// A push of the projected branch, as it is checked.
@@ -82,7 +83,22 @@ impl Projector {
         metrics: Arc<Metrics>,
         limits: HostedLimits,
     ) -> Self {
-        Self { api, hosting, pushes: Pushes::default(), failures: Mutex::default(), noter, metrics, limits }
+        Self {
+            api,
+            hosting,
+            pushes: Pushes::default(),
+            failures: Mutex::default(),
+            noter,
+            metrics,
+            limits,
+            plain_http: PlainHttp::LoopbackOnly,
+        }
+    }
+
+    /// Where a Repository may be fetched from.
+    #[must_use]
+    pub fn with_plain_http(self, plain_http: PlainHttp) -> Self {
+        Self { plain_http, ..self }
     }
 
     /// What is wrong with a push; nothing, if it is good. Then the turn is its
@@ -111,6 +127,10 @@ impl Projector {
         Ok(match self.admit(&turn, asked.hosted, &work)? {
             Err(lines) => lines,
             Ok(admitted) => {
+                let objections = work.objections(self.plain_http);
+                if !objections.is_empty() {
+                    return Ok(lines(&objections));
+                }
                 let repository = asked.hosted.id.clone();
                 self.pushes.hold(push, Checked { turn, repository, commit: asked.new, work, admitted });
                 Vec::new()

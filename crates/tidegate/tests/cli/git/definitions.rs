@@ -105,7 +105,8 @@ fn files_that_cannot_be_read_are_named() {
     std::fs::rename(&bare, hosted.site.path("away.git")).unwrap();
     hosted.server = hosted.site.serve();
     let refused = hosted.tree.write("crd.yaml", &crd("{size: {type: integer}}")).commit().refused();
-    for part in ["concerns objects of repository default/goods", &head, "tidegate repo verify default/goods"] {
+    for part in ["the change concerns objects of repository default/goods", &head, "tidegate repo verify default/goods"]
+    {
         assert!(refused.contains(part), "{refused}");
     }
 }

@@ -34,7 +34,7 @@ fn kept(site: &Site) -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");

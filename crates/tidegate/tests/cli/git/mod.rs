@@ -3,6 +3,7 @@
 mod backup;
 mod definitions;
 mod deleted;
+mod narrowing;
 mod origin;
 mod push;
 mod race;

@@ -4,9 +4,9 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use super::super::process::{PATIENCE, Said, Site};
+use super::super::process::{PATIENCE, Said, Site, said};
 use super::recovery::ready;
-use super::{CRD, Hosted, Tree, admin, widget};
+use super::{CRD, Hosted, Tree, admin, git, widget};
 
 /// A host with the repository `default/source`, where anything can be pushed,
 /// and a server that follows it as `default/mirror`.
@@ -167,7 +167,6 @@ fn what_keeps_a_remote_from_being_fetched_changes_nothing() {
         (format!("url: '{}', secretRef: {{name: half}}", pair.url()), "SecretInvalid"),
         (format!("url: '{}', branch: absent, {secret}", pair.url()), "BranchNotFound"),
         (format!("url: '{}/absent.git', {secret}", pair.url()), "RepositoryNotFound"),
-        ("url: 'http://example.com/a.git'".into(), "InvalidURL"),
         ("url: 'git@example.com:a.git'".into(), "SecretNotFound"),
     ] {
         pair.follow(&remote);
@@ -194,6 +193,27 @@ fn what_keeps_a_remote_from_being_fetched_changes_nothing() {
     pair.near.server = pair.near.site.serve_with(&["--secrets-dir", "secrets"]);
     assert_eq!(pair.widgets(), "widgets.example.com/b");
     assert_eq!(ready(pair.near.site.port).0, 200);
+}
+
+/// Refused when it is pushed. What was pushed under another configuration is
+/// in force, and says that it cannot be fetched.
+#[test]
+fn an_address_that_the_server_does_not_fetch_from() {
+    let mut pair = Pair::start();
+    pair.synced();
+    let plain = mirror("url: 'http://example.com/a.git', interval: 1h");
+    let refused = pair.near.tree.write("mirror.yaml", &plain).commit().refused();
+    let told =
+        "mirror.yaml:6: spec.remote.url: http:// to example.com would send everything in the open: use https or ssh";
+    assert!(refused.contains(told) && refused.contains("remote.allow_http"), "{refused}");
+
+    pair.near.server.kill();
+    let bare = pair.near.bare();
+    said(&mut git(&pair.near.tree.dir, &["push", "-q", bare.to_str().unwrap(), "HEAD:main"])).good();
+    pair.near.server = pair.near.site.serve_with(&["--secrets-dir", "secrets"]);
+    assert_eq!(ready(pair.near.site.port).0, 200);
+    pair.failed("InvalidURL");
+    assert_eq!(pair.widgets(), "widgets.example.com/a");
 }
 
 /// `printf '{"ref": "refs/heads/main"}' | openssl dgst -sha256 -hmac shared`
