@@ -186,8 +186,8 @@ Examples:
 
 #[derive(Args)]
 #[command(after_help = "\
-Known are the built-in kinds, those that the tree defines and, with --with-server, those of a server.
-Exit codes: 0 no problems, 1 problems (with --strict, warnings too) or a failure, 2 called wrongly.
+Known are the built-in kinds, those that the tree defines, and those of a server with --with-server.
+Exit codes: 0 no problems, 1 problems (with --strict also warnings) or a failure, 2 called wrongly.
 
 Examples:
   tidegate check                              the current directory
@@ -242,10 +242,12 @@ pub struct ConnectionArgs {
 /// Which objects.
 #[derive(Args)]
 pub struct SelectArgs {
-    /// Plural, singular, short name or kind, with `.group` where it is ambiguous
-    pub kind: String,
+    /// Plural, singular, short name or kind, with `.group` where it is ambiguous; also KIND/NAME
+    #[arg(value_name = "KIND")]
+    pub kind_and_name: String,
     /// One object
-    pub name: Option<String>,
+    #[arg(value_name = "NAME")]
+    pub one: Option<String>,
     /// Namespace of a namespaced kind
     #[arg(short, long, default_value = "default")]
     pub namespace: String,
@@ -260,6 +262,16 @@ pub struct SelectArgs {
     pub field_selector: Option<String>,
 }
 
+impl SelectArgs {
+    pub fn kind(&self) -> &str {
+        self.kind_and_name.split_once('/').map_or(&*self.kind_and_name, |(kind, _)| kind)
+    }
+
+    pub fn name(&self) -> Option<&str> {
+        self.one.as_deref().or(self.kind_and_name.split_once('/').map(|(_, name)| name))
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum OutputFormat {
     Table,
@@ -272,7 +284,7 @@ pub enum OutputFormat {
 #[command(after_help = "\
 Examples:
   tidegate get products                          the products of the namespace `default`
-  tidegate get product desk-lamp -o yaml         one object
+  tidegate get product desk-lamp -n shop -o yaml one object; product/desk-lamp is the same
   tidegate get products -A -l season=winter      all namespaces, by label
   tidegate get crd -o name                       names alone, for scripts")]
 pub struct GetArgs {
@@ -293,7 +305,7 @@ Examples:
   tidegate watch products -A                               the current objects, then each change
   tidegate watch products --no-initial -o json             changes alone, one line each
   tidegate watch products --since 1848736000000123         exactly what came after that version
-  tidegate watch products desk-lamp --count 1 --timeout 1m --no-initial    wait for one change")]
+  tidegate watch product/desk-lamp --count 1 --timeout 1m --no-initial     wait for one change")]
 pub struct WatchArgs {
     #[command(flatten)]
     pub select: SelectArgs,
@@ -373,8 +385,8 @@ Example:
     },
     /// Say where store and Git disagree; exit code 1 if they do
     #[command(after_help = "\
-The server must be running; pushes wait while a repository is compared. Looking needs the verb `fetch`
-on the repository, mending the verb `push`.
+The server must be running; pushes wait while a repository is compared.
+Looking needs the verb `fetch` on the repository, mending the verb `push`.
 
 Examples:
   tidegate repo verify                           every repository
@@ -398,7 +410,8 @@ pub struct Account {
 
 #[derive(Args)]
 #[command(after_help = "\
-The server must be stopped. Tokens are not part of an export: copy `signing.key` too if they are to stay valid.
+The server must be stopped.
+Tokens are not part of an export: copy `signing.key` too if they are to stay valid.
 
 Examples:
   tidegate store check
@@ -420,9 +433,13 @@ pub enum StoreCommand {
     /// Give back the disk that deleted rows still take
     Compact,
     /// Write everything to a file, `-` for stdout; versions and epoch are kept
-    Export { file: PathBuf },
+    Export {
+        /// A new file, or `-`
+        file: PathBuf,
+    },
     /// Fill an empty directory from an export, `-` for stdin
     Import {
+        /// What `store export` wrote, or `-`
         file: PathBuf,
         /// The export is older than what clients have seen: start a new epoch, so that they list again
         #[arg(long)]

@@ -9,7 +9,7 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::from_fn_with_state;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
 
 use super::envelope::{Envelope, envelope};
@@ -42,6 +42,7 @@ impl Shell {
         });
         let (limits, counted) = (self.limits, self.metrics.clone());
         let around = Router::new()
+            .route("/", get(root))
             .route("/healthz", get(async || "ok\n"))
             .route("/readyz", get(readyz))
             .route(METRICS_PATH, get(metrics))
@@ -80,6 +81,15 @@ async fn metrics(State(shell): State<Shell>, headers: HeaderMap) -> Result<Respo
     let failed = |_| HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "the metrics cannot be written");
     let text = shell.metrics.encode().map_err(failed)?;
     Ok(([(header::CONTENT_TYPE, METRICS_TYPE)], text).into_response())
+}
+
+/// A person with a browser wants the page; a program reads where things are.
+async fn root(uri: Uri, headers: HeaderMap) -> Response {
+    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    if accepts.is_some_and(|accepts| accepts.contains("text/html")) {
+        return Redirect::temporary("/graphql").into_response();
+    }
+    not_found(uri).await.into_response()
 }
 
 async fn not_found(uri: Uri) -> HttpError {

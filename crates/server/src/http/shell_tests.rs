@@ -192,6 +192,16 @@ async fn errors_have_one_shape() {
 }
 
 #[tokio::test]
+async fn the_root_leads_a_browser_to_the_page_and_tells_a_program_where_things_are() {
+    let fixture = Fixture::new();
+    let (response, _) = fixture.get("/", &[("accept", "text/html,application/xhtml+xml")]).await;
+    assert_eq!((response.status().as_u16(), &response.headers()["location"]), (307, &"/graphql".parse().unwrap()));
+    let (response, body) = fixture.get("/", &[]).await;
+    assert_eq!(response.status(), StatusCode::NOT_FOUND);
+    assert!(body.contains("/graphql"), "a hint: {body}");
+}
+
+#[tokio::test]
 async fn a_body_has_a_limit_whether_announced_or_not() {
     let fixture = Fixture::new();
     for (bytes, is_good) in [(0, true), (BODY_BYTES_MAX, true), (BODY_BYTES_MAX + 1, false)] {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::refusal::Refusal;
 use super::tls::client_config;
 use super::token::TokenSource;
+use super::unreachable;
 use crate::cli::ConnectionArgs;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -65,7 +66,7 @@ impl Client {
             .json(&json!({"query": query, "variables": variables}))
             .send()
             .await
-            .map_err(|error| self.unreachable(&error))?;
+            .map_err(|error| unreachable::explain(&self.graphql, &error))?;
         let status = sent.status();
         let body = read(sent).await.context("the answer broke off")?;
         let Ok(answer) = serde_json::from_slice::<Answer<T>>(&body) else {
@@ -83,7 +84,7 @@ impl Client {
     pub async fn post<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         let url = self.beside_graphql(path)?;
         let request = self.http.post(url.clone()).header(AUTHORIZATION, bearer(&self.token()?)?);
-        let sent = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let sent = request.send().await.map_err(|error| unreachable::explain(&self.graphql, &error))?;
         let status = sent.status();
         let body = read(sent).await.context("the answer broke off")?;
         if !status.is_success() {
@@ -111,17 +112,6 @@ impl Client {
         let scheme = if url.scheme() == "https" { "wss" } else { "ws" };
         url.set_scheme(scheme).expect("both are schemes with a host");
         url
-    }
-
-    fn unreachable(&self, error: &reqwest::Error) -> anyhow::Error {
-        let mut reason = error as &dyn std::error::Error;
-        while let Some(source) = reason.source() {
-            reason = source;
-        }
-        anyhow!(
-            "cannot reach {}: {reason}\n  next: start it with `tidegate serve`, or name another with --server",
-            self.graphql
-        )
     }
 }
 

@@ -14,6 +14,7 @@ mod plane_tests;
 mod refusal;
 mod tls;
 mod token;
+mod unreachable;
 pub mod watch;
 
 pub use connection::Client;

@@ -16,13 +16,13 @@ const QUERY: &str = "query($apiVersion: String!, $kind: String!, $namespace: Str
     resource(apiVersion: $apiVersion, kind: $kind, namespace: $namespace, name: $name) { object } }";
 
 pub async fn run(args: GetArgs) -> Result<()> {
-    if args.select.name.is_some() && (args.select.selector.is_some() || args.select.field_selector.is_some()) {
+    if args.select.name().is_some() && (args.select.selector.is_some() || args.select.field_selector.is_some()) {
         return Err(super::UsageError("a name and a selector exclude each other: give one of them".into()).into());
     }
     let client = Client::new(&args.connection)?;
     let selection = selection(&client, &args.select).await?;
     let mut printer = Printer::new(io::stdout().lock(), args.output, selection.kind.clone(), namespaces(&args.select));
-    if let Some(name) = &args.select.name {
+    if let Some(name) = args.select.name() {
         return printer.one(&fetch(&client, &selection, name).await?);
     }
     list::run(&client, &selection, args.limit, &mut printer).await?;

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 
+use super::UsageError;
 use crate::cli::SelectArgs;
 use crate::client::Client;
 use crate::client::kinds::{self, KindInfo};
@@ -9,12 +10,16 @@ use crate::client::list::Selection;
 use crate::output::Namespaces;
 
 pub async fn selection(client: &Client, args: &SelectArgs) -> Result<Selection> {
-    let kind = kinds::resolve(&kinds::fetch(client).await?, &args.kind)?;
+    if let (Some((_, one)), Some(other)) = (args.kind_and_name.split_once('/'), &args.one) {
+        let message = format!("two names, `{one}` and `{other}`: ask for one object at a time, or use --selector");
+        return Err(UsageError(message).into());
+    }
+    let kind = kinds::resolve(&kinds::fetch(client).await?, args.kind())?;
     resolved(kind, args)
 }
 
 fn resolved(kind: KindInfo, args: &SelectArgs) -> Result<Selection> {
-    if args.name.is_some() && kind.namespaced && args.all_namespaces {
+    if args.name().is_some() && kind.namespaced && args.all_namespaces {
         bail!(
             "a name alone may exist in several namespaces: give one with -n, or --field-selector metadata.name=NAME with -A"
         );

@@ -15,7 +15,7 @@ use crate::units::show_duration;
 pub async fn run(args: WatchArgs) -> Result<()> {
     let deadline = args.timeout.map(|timeout| Instant::now() + timeout);
     let client = Client::new(&args.connection)?;
-    let selection = narrowed(selection(&client, &args.select).await?, args.select.name.as_deref());
+    let selection = narrowed(selection(&client, &args.select).await?, args.select.name());
     let mut printer =
         WatchPrinter::new(io::stdout().lock(), args.output, selection.kind.clone(), namespaces(&args.select));
     let mut shown = 0;

@@ -17,6 +17,9 @@ fn objects_in_every_format() {
     assert!(site.say("get products -A").good().starts_with("NAMESPACE"));
 
     let yaml = site.say("get product desk-lamp -o yaml").good();
+    assert_eq!(site.say("get product/desk-lamp -o yaml").good(), yaml);
+    let two = site.say("get product/chair desk-lamp");
+    assert_eq!((two.code, two.err.contains("two names, `chair` and `desk-lamp`")), (Some(2), true), "{}", two.err);
     assert!(yaml.starts_with("apiVersion: catalog.gitstore.dev/v1beta1\nkind: Product\n"), "{yaml}");
     assert!(yaml.contains("title: Desk Lamp"), "{yaml}");
     assert_eq!(site.say("get products -o yaml").good().matches("---\n").count(), 2);
