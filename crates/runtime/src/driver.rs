@@ -1,31 +1,30 @@
 //! One controller at work: owns its queue and its ledger, feeds its workers,
 //! saves what must survive.
 //!
-//! Invariant: one task owns all of it. One write of state is on its way at a
-//! time, so writes take effect in the order in which they were decided.
+//! Invariant: one task owns all of it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use tidegate_model::ObjectKey;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
-use crate::clock::{Clock, millis, spread, stopped};
+use crate::clock::{Clock, stopped};
 use crate::inbox::{Heard, Inbox};
 use crate::index::Touched;
 use crate::indexer::Subscription;
 use crate::known::KnownKeys;
-use crate::ledger::{Ledger, Save};
-use crate::queue::{Cause, Done, Position, Priority, Queue, Taken, Trigger};
+use crate::ledger::Ledger;
+use crate::queue::{Cause, Position, Priority, Queue, Taken, Trigger};
 use crate::reader::{FEED_BATCHES_MAX, Feed, Happened, Listed, Reader, Seen};
 use crate::rows::{self, Stalled, Unfinished};
+use crate::saves::{Saved, Saves};
 use crate::stalled::{Marked, Marks, Outcome};
 use crate::sweep;
-use crate::worker::{Finished, Run, Verdict, Worker};
-use crate::{ApiError, Client, Controller, ControllerReport, Fence, Plane, StateChange, StateRow};
+use crate::worker::{Finished, Run, Worker};
+use crate::{ApiError, Client, Controller, ControllerReport, Fence, Plane, StateRow, verdict};
 
 /// Everything that a driver is given.
 pub(crate) struct Job {
@@ -56,7 +55,7 @@ pub(crate) struct Driver {
     inbox: Inbox,
     /// Waits until the keys in it are known.
     held: Option<Feed>,
-    saving: Option<Saving>,
+    saves: Saves,
     sweep: sweep::Sweeps,
     /// Indexes that have not been audited: nothing runs before.
     audits_missing: usize,
@@ -71,12 +70,6 @@ struct Counted {
     panics: u64,
     /// Since when the checkpoint stands although events have come.
     behind_since: Option<u64>,
-}
-
-struct Saving {
-    write: BoxFuture<'static, Result<Vec<StateRow>, ApiError>>,
-    /// `None` for the keys of `held`.
-    save: Option<Save>,
 }
 
 pub(crate) struct AbortOnDrop(pub AbortHandle);
@@ -122,6 +115,7 @@ impl Driver {
             kind: kind.clone(),
             client: job.client.clone(),
         });
+        let saves = Saves::new(job.plane.clone(), name.clone(), job.fence.clone(), job.save_rows_max);
         let (audits_missing, touches) = Subscription::join(std::mem::take(&mut job.subscriptions), &kind.resource);
         Ok(Self {
             sweep: sweep::Sweeps::new(job.plane.clone(), kind.clone(), options.resync),
@@ -135,7 +129,7 @@ impl Driver {
             marks,
             inbox: Inbox::new(feed, touches),
             held: None,
-            saving: None,
+            saves,
             audits_missing,
             counted: Counted::default(),
             _reader: reader,
@@ -161,7 +155,7 @@ impl Driver {
                 // Runs that ended do not wait for any of it: see above.
                 biased;
                 () = stopped(&mut stop) => return self.drain().await,
-                rows = write(&mut self.saving), if self.saving.is_some() => self.take_saved(rows?),
+                saved = self.saves.ended(), if self.saves.is_running() => self.take_saved(saved?),
                 _ = tick.tick() => self.save(),
                 marked = self.marks.next() => self.take_marked(&marked),
                 heard = self.inbox.next(), if self.held.is_none() => match heard {
@@ -322,45 +316,19 @@ impl Driver {
     }
 
     fn settle(&mut self, finished: Finished) {
-        let Finished { run: Run { key, generation, failures, attempts, .. }, verdict, panicked, absent } = finished;
-        let now = self.clock.now();
+        let Finished { run, verdict, panicked, absent } = finished;
         self.counted.reconciles += 1;
         self.counted.panics += u64::from(panicked);
-        let before = self.ledger.row(&key).filter(|_| failures > 0);
-        let since_ms = before.map_or(self.clock.wall_ms(now), |row| row.since_ms);
-        let failures = failures + 1;
-        // What an object shows is taken away however its key leaves.
-        let shows = self.ledger.row(&key).is_some_and(|row| row.stalled.is_some());
-        let row = |failures, attempts, due: Option<u64>, error| {
-            let due_ms = due.map(|due| self.clock.wall_ms(due));
-            let stalled = (shows || due.is_none()).then_some(Stalled::Due);
-            Some(Unfinished { failures, attempts, generation, due_ms, error, since_ms, stalled })
-        };
-        let (done, row) = match verdict {
-            Verdict::Done if shows => {
-                let row = row(0, 0, Some(now), String::new());
-                (Done::Success, row.map(|row| Unfinished { stalled: Some(Stalled::Leaving), ..row }))
-            }
-            Verdict::Done => (Done::Success, None),
-            Verdict::Again(delay) => {
-                let due = now.saturating_add(millis(delay));
-                (Done::Again { due }, row(0, 0, Some(due), String::new()))
-            }
-            Verdict::Retry { counts, error } => {
-                let delay = self.job.controller.options.backoff.delay(failures, spread((&key, failures)));
-                let due = now + millis(delay);
-                (Done::Retry { due }, row(failures, attempts + u32::from(counts), Some(due), error))
-            }
-            Verdict::Park { error } => (Done::Park, row(failures, attempts + 1, None, error)),
-        };
+        let backoff = &self.job.controller.options.backoff;
+        let (done, row) = verdict::settle(&run, verdict, self.ledger.row(&run.key), backoff, &self.clock);
         if let Some(row) = row.as_ref().filter(|row| row.failures > 0) {
-            self.failed(&key, row);
+            self.failed(&run.key, row);
         }
         if absent {
-            self.ledger.absent(&key);
+            self.ledger.absent(&run.key);
         }
-        self.ledger.note(&key, row);
-        self.queue.done(&key, done, now);
+        self.ledger.note(&run.key, row);
+        self.queue.done(&run.key, done, self.clock.now());
     }
 
     fn failed(&mut self, key: &ObjectKey, row: &Unfinished) {
@@ -374,59 +342,35 @@ impl Driver {
     }
 
     fn save_known(&mut self) {
-        if self.saving.is_some() {
-            return;
-        }
-        let Some(held) = &self.held else { return };
+        let Some(held) = self.held.as_ref().filter(|_| !self.saves.is_running()) else { return };
         let changes = self.fresh(held).map(rows::known).collect();
-        self.saving = Some(Saving { write: self.write(changes, Releases::Leave), save: None });
+        self.saves.begin_known(changes);
     }
 
     fn save(&mut self) {
         self.publish();
-        if self.saving.is_some() {
+        if self.saves.is_running() {
             return;
         }
         let report = serde_json::to_vec(&*self.job.report.borrow()).unwrap_or_default();
         let save = self.ledger.plan(&mut self.queue, self.received, report).unwrap_or_default();
         save.forgotten.iter().for_each(|key| self.known.remove(key));
-        let write = self.write(save.changes.clone(), Releases::Read);
-        self.saving = Some(Saving { write, save: Some(save) });
+        self.saves.begin(save);
     }
 
-    fn write(
-        &self,
-        changes: Vec<StateChange>,
-        releases: Releases,
-    ) -> BoxFuture<'static, Result<Vec<StateRow>, ApiError>> {
-        let (plane, name, fence) = (self.job.plane.clone(), self.job.controller.name.clone(), self.job.fence.clone());
-        let rows_max = self.job.save_rows_max.max(1);
-        Box::pin(async move {
-            // In order: what is said to be recorded comes before the
-            // checkpoint that relies on it.
-            for chunk in changes.chunks(rows_max) {
-                plane.state_write(&name, Some(&fence), chunk.to_vec()).await?;
-            }
-            match releases {
-                Releases::Read => plane.state_read(&name, rows::RELEASE, None).await,
-                Releases::Leave => Ok(Vec::new()),
-            }
-        })
-    }
-
-    fn take_saved(&mut self, releases: Vec<StateRow>) {
-        let Some(Saving { save, .. }) = self.saving.take() else { return };
-        match save {
-            None => {
+    fn take_saved(&mut self, saved: Option<Saved>) {
+        match saved {
+            None => {}
+            Some(Saved::Known) => {
                 if let Some(held) = self.held.take() {
                     self.take_known_feed(held);
                 }
             }
-            Some(save) => {
+            Some(Saved::Save { save, requests }) => {
                 for key in self.ledger.saved(&mut self.queue, save) {
                     self.marks.want(key, self.clock.now());
                 }
-                releases.into_iter().for_each(|row| self.release(&row));
+                requests.iter().for_each(|request| self.release(request));
                 self.save_known();
             }
         }
@@ -441,6 +385,8 @@ impl Driver {
     }
 
     async fn drain(mut self) -> Result<(), ApiError> {
+        // The next life reads it again.
+        self.held = None;
         let until = Instant::now() + self.job.drain;
         while !self.workers.is_empty() {
             match tokio::time::timeout_at(until, self.workers.join_next()).await {
@@ -452,14 +398,10 @@ impl Driver {
                 }
             }
         }
-        if self.saving.is_some() {
-            let rows = write(&mut self.saving).await?;
-            self.take_saved(rows);
-        }
-        if self.saving.is_none() {
-            self.save();
-        }
-        write(&mut self.saving).await.map(drop)
+        let saved = self.saves.ended().await?;
+        self.take_saved(saved);
+        self.save();
+        self.saves.ended().await.map(drop)
     }
 
     fn publish(&mut self) {
@@ -486,18 +428,5 @@ impl Driver {
             received: self.received.map(|version| version.to_string()),
             behind_since_ms: self.counted.behind_since,
         });
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Releases {
-    Read,
-    Leave,
-}
-
-async fn write(saving: &mut Option<Saving>) -> Result<Vec<StateRow>, ApiError> {
-    match saving {
-        Some(saving) => (&mut saving.write).await,
-        None => Ok(Vec::new()),
     }
 }

@@ -96,7 +96,8 @@ impl Ledger {
     pub fn release(&mut self, request: &str, now_ms: u64) -> Vec<ObjectKey> {
         let wanted = request.strip_prefix(rows::RELEASE).unwrap_or_default();
         let is_wanted = |key: &ObjectKey| wanted == rows::RELEASE_ALL || wanted == rows::key_text(key);
-        let keys: Vec<ObjectKey> = self.quarantined().map(|(key, _)| key.clone()).filter(is_wanted).collect();
+        let mut keys: Vec<ObjectKey> = self.quarantined().map(|(key, _)| key.clone()).filter(is_wanted).collect();
+        keys.sort_unstable();
         for key in &keys {
             let out = |row: &Unfinished| Unfinished {
                 failures: 0,
@@ -211,8 +212,7 @@ mod tests {
             let mut ledger = Ledger::default();
             ledger.restore(key("a"), parked.clone());
             ledger.restore(key("b"), parked.clone());
-            let mut released = ledger.release(request, 77);
-            released.sort();
+            let released = ledger.release(request, 77);
             assert_eq!(released, expected);
             let save = ledger.plan(&mut Queue::default(), None, Vec::new()).unwrap();
             assert!(save.changes.contains(&rows::remove(request.into())), "{save:?}");

@@ -34,9 +34,11 @@ mod reader;
 mod reconcile;
 mod report;
 pub mod rows;
+mod saves;
 mod stalled;
 mod sweep;
 mod unsaved;
+mod verdict;
 mod worker;
 
 pub use cache::{Cache, KeyedBy};

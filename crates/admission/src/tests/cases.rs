@@ -353,9 +353,13 @@ fn a_repository_keeps_the_right_to_what_it_has_in_force() {
     world.rules = own;
     world.push(&[], &["deep.yaml"]);
     world.rules = control;
-    check(&mut world, (&[("goods.yaml", &repository("  kinds: [{kind: Product}]\n"))], &[]), expect![[r#"
+    check(
+        &mut world,
+        (&[("goods.yaml", &repository("  kinds: [{kind: Product}]\n"))], &[]),
+        expect![[r#"
         update repositories.tidegate.dev default/goods generation 3 from goods.yaml:1
-    "#]]);
+    "#]],
+    );
 }
 
 /// It narrows itself, and defines what is outside with the same push.
