@@ -17,6 +17,7 @@ mod object;
 pub mod schema;
 mod selector;
 pub mod syntax;
+pub mod terminal;
 pub mod timestamp;
 mod version;
 pub mod yaml;

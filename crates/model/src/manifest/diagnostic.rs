@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::terminal::{one_line, quoted_path};
+
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Diagnostic {
     /// Its path in the repository.
@@ -25,15 +27,31 @@ impl Diagnostic {
 }
 
 /// `file:line: field: message`, which editors and terminals turn into a link.
+/// One line, whatever a file is called and whatever it says.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
+        f.write_str(&quoted_path(&self.file))?;
         if let Some(line) = self.line {
             write!(f, ":{line}")?;
         }
         if let Some(field) = &self.field {
-            write!(f, ": {field}")?;
+            write!(f, ": {}", one_line(field))?;
         }
-        write!(f, ": {}", self.message)
+        write!(f, ": {}", one_line(&self.message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_begins_a_line_of_its_own() {
+        let diagnostic = Diagnostic {
+            field: Some("metadata.labels[a\nb]".into()),
+            ..Diagnostic::at("x\nrefused: nothing.yaml", 3, "no \u{1b}[2J\nhere")
+        };
+        let shown = r#""x\nrefused: nothing.yaml":3: metadata.labels[a\nb]: no \033[2J\nhere"#;
+        assert_eq!(diagnostic.to_string(), shown);
     }
 }

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use tidegate_model::terminal::one_line;
 use tidegate_server::repos::{
     Hook, HookAnswer, HookCall, PUSH_VARIABLE, REPOSITORY_VARIABLE, RefUpdate, SOCKET_VARIABLE,
 };
@@ -29,7 +30,7 @@ pub fn run(command: HookCommand) -> Result<ExitCode> {
     let answer = ask(&call(hook)?)?;
     // Git shows it to the pusher, line by line behind `remote: `.
     for line in &answer.lines {
-        eprintln!("{line}");
+        eprintln!("{}", one_line(line));
     }
     Ok(if answer.accepted { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Deserialize;
 use serde_json::json;
+use tidegate_model::terminal::one_line;
 
 use super::{FAILED, repo_verify};
 use crate::cli::{Account, RepoArgs, RepoCommand};
@@ -50,10 +51,10 @@ async fn sync(client: &Client, repository: &Account) -> Result<ExitCode> {
     let Synced { in_force, reason, message, problems, resource_version, created, updated, deleted } =
         data.sync_repository;
     for problem in problems {
-        println!("{problem}");
+        println!("{}", one_line(&problem));
     }
     if !in_force {
-        eprintln!("{namespace}/{name}: {reason}: {message}");
+        eprintln!("{namespace}/{name}: {reason}: {}", one_line(&message));
         return Ok(ExitCode::from(FAILED));
     }
     let version = resource_version.unwrap_or_default();

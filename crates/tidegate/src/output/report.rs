@@ -86,8 +86,7 @@ impl Report {
 
 /// A problem reads as a pusher reads it.
 fn text_line(level: Level, found: &Diagnostic) -> String {
-    let text = harmless(&found.to_string());
-    if level == Level::Warning { format!("warning: {text}") } else { text }
+    if level == Level::Warning { format!("warning: {found}") } else { found.to_string() }
 }
 
 /// `::error file=a.yaml,line=2::text`.
@@ -146,10 +145,10 @@ mod tests {
             &refused(),
             ReportFormat::Text,
             expect![[r#"
-            a.yaml:2: kind: there is no kind X
-            odd, 100%:\n.yaml: bad�[31m\nand 5% worse
-            2 problems
-        "#]],
+                a.yaml:2: kind: there is no kind X
+                "odd, 100%:\n.yaml": bad\033[31m\nand 5% worse
+                2 problems
+            "#]],
         );
         check(
             &admitted(),

@@ -1,5 +1,7 @@
 //! Rows in columns.
 
+use tidegate_model::terminal::is_unprintable;
+
 /// A cell is cut here: a table is for looking, `-o yaml` for reading.
 const CELL_CHARS_MAX: usize = 120;
 const GAP: &str = "   ";
@@ -49,16 +51,11 @@ pub(super) fn harmless(text: &str) -> String {
     for letter in text.chars() {
         match letter {
             '\n' => shown.push_str("\\n"),
-            letter if letter.is_control() || is_invisible(letter) => shown.push('\u{fffd}'),
+            letter if is_unprintable(letter) => shown.push('\u{fffd}'),
             letter => shown.push(letter),
         }
     }
     shown
-}
-
-/// Marks that reorder the text around them.
-fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

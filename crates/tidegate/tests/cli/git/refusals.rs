@@ -244,3 +244,31 @@ fn lost_history() {
     assert_eq!(said(&mut git(&hosted.bare(), &["rev-parse", "main"])).good().trim(), second);
     assert_eq!(hosted.field("widget a", "/spec/size"), "2");
 }
+
+/// A name that would be a line of its own, if it were shown as it is.
+#[test]
+fn names_that_forge_what_is_said() {
+    let hosted = with_a_widget();
+    let bad = hosted.tree.fed(&["hash-object", "-w", "--stdin"], &widget("b", 101));
+    let good = hosted.tree.fed(&["hash-object", "-w", "--stdin"], &widget("c", 1));
+    let name = b"x\n+12 ~0 -0 objects\x1b[2J\r.yaml";
+    let shown = r#"remote: "x\n+12 ~0 -0 objects\033[2J\r.yaml":5: spec.size: "#;
+    check(&hosted, |tree| tree.entry("100644", &bad, name), &[shown]);
+    check(&hosted, |tree| tree.entry("120000", &good, name), &[r#"\033[2J\r.yaml": is a symbolic link"#]);
+    let said = {
+        hosted.tree.entry("100644", &bad, name);
+        let said = hosted.tree.refused();
+        hosted.tree.git(&["reset", "-q", "--hard", "HEAD~1"]).good();
+        said
+    };
+    assert!(!said.contains('\u{1b}') && !said.contains("remote: +12"), "{said:?}");
+    // The path of a good one is kept as it is.
+    hosted.tree.entry("100644", &good, b"y\n.yaml");
+    hosted.tree.pushed();
+    assert_eq!(
+        hosted.field("widget c", "/metadata/annotations/tidegate.dev~1source-path"),
+        "y\n.yaml".replace('\n', "\\n")
+    );
+    let twice = |tree: &Tree| tree.entry("100644", &good, b"z.yaml");
+    check(&hosted, twice, &[r#"widgets.example.com default/c is already defined at y\n.yaml: remove one of the two"#]);
+}
