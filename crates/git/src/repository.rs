@@ -108,6 +108,13 @@ impl Repository {
         }
     }
 
+    /// `commit`, `tree`, `blob` or `tag`; `None` if there is no such object.
+    pub async fn sort_of(&self, id: &ObjectId) -> Result<Option<String>, GitError> {
+        let output = finish("cat-file", self.command().args(["cat-file", "-t", id.as_str()])).await?;
+        let word = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Ok(Some(word).filter(|_| output.status.success()))
+    }
+
     /// What differs under `path` (all, if empty) between two commits or trees.
     pub async fn diff(&self, old: &ObjectId, new: &ObjectId, path: &str) -> Result<Vec<Changed>, GitError> {
         let mut command = self.command();

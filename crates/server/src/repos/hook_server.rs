@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tidegate_git::{ObjectId, Quarantine};
+use tidegate_git::{GitError, ObjectId, Quarantine, Repository};
 use tidegate_model::ResourceVersion;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
@@ -130,19 +130,41 @@ impl HookServer {
             None => hosted.git.clone(),
         };
         let (old, new) = (ObjectId::parse(&update.old), ObjectId::parse(&update.new));
-        if !hosted.allow_force {
-            let keeps_history = match (&old, &new) {
-                (None, _) => true,
-                (Some(_), None) => false,
-                (Some(old), Some(new)) => git.is_ancestor(old, new).await?,
-            };
-            if !keeps_history {
-                return Ok(refused(vec![rewritten(&hosted.branch, new.is_none())]));
+        let asked = Asked { hosted, git: &git, old, new: new.clone() };
+        let problems = match (self.check_commit(asked, push).await, new) {
+            // Looked at only then: a push is not to wait for one more process.
+            (Err(ProjectorError::Git(error)), Some(new)) => {
+                no_commit(&git, &hosted.branch, &new).await?.ok_or(error)?
             }
-        }
-        let problems = self.projector.check(Asked { hosted, git: &git, old, new }, push).await?;
+            (problems, _) => problems?,
+        };
         Ok(if problems.is_empty() { accepted(Vec::new()) } else { refused(problems) })
     }
+
+    async fn check_commit(&self, asked: Asked<'_>, push: PushId) -> Result<Vec<String>, ProjectorError> {
+        if !asked.hosted.allow_force {
+            let keeps_history = match (&asked.old, &asked.new) {
+                (None, _) => true,
+                (Some(_), None) => false,
+                (Some(old), Some(new)) => asked.git.is_ancestor(old, new).await?,
+            };
+            if !keeps_history {
+                return Ok(vec![rewritten(&asked.hosted.branch, asked.new.is_none())]);
+            }
+        }
+        self.projector.check(asked, push).await
+    }
+}
+
+/// Why git cannot work with what the branch would be; `None` if that is a
+/// commit, and the reason another.
+async fn no_commit(git: &Repository, branch: &str, new: &ObjectId) -> Result<Option<Vec<String>>, GitError> {
+    let problem = match git.sort_of(new).await?.as_deref() {
+        Some("commit") => return Ok(None),
+        Some(sort) => format!("{branch}: {new} is a {sort} and no commit: push a commit"),
+        None => format!("{branch}: the push does not bring {new}, nor is it here: fetch, and push again"),
+    };
+    Ok(Some(vec![problem]))
 }
 
 /// What a push came to, once it is known; `None` for an answer that is a

@@ -272,3 +272,25 @@ fn names_that_forge_what_is_said() {
     let twice = |tree: &Tree| tree.entry("100644", &good, b"z.yaml");
     check(&hosted, twice, &[r#"widgets.example.com default/c is already defined at y\n.yaml: remove one of the two"#]);
 }
+
+/// A branch is a line of commits.
+#[test]
+fn a_branch_of_something_else() {
+    let hosted = with_a_widget();
+    let id = |what: &str| hosted.tree.git(&["rev-parse", what]).good().trim().to_owned();
+    let push = |id: &str, branch: &str| {
+        let said = hosted.tree.git(&["push", "--force", "origin", &format!("{id}:refs/heads/{branch}")]);
+        assert_eq!(said.code, Some(1), "{}", said.err);
+        said.err
+    };
+    for (what, kind) in [("HEAD^{tree}", "tree"), ("HEAD:a.yaml", "blob")] {
+        let told = push(&id(what), "main");
+        let expected = format!("remote: main: {} is a {kind} and no commit: push a commit", id(what));
+        assert!(told.contains(&expected) && told.contains("refused: nothing has changed"), "{told}");
+    }
+    hosted.tree.git(&["tag", "-a", "-m", "a tag", "v1"]).good();
+    for branch in ["main", "other"] {
+        let told = push(&id("v1"), branch);
+        assert!(told.contains("trying to write non-commit object") && !told.contains("the server failed"), "{told}");
+    }
+}

@@ -100,6 +100,22 @@ fn what_is_broken_moves_nothing() {
     assert_eq!(hosted.site.say("get widgets -o name").good(), "widgets.example.com/a\n");
 }
 
+/// Its pack is whole, but the commit that it names is not in it.
+#[test]
+fn a_commit_that_does_not_come_along() {
+    let (hosted, body) = prepared();
+    let text = String::from_utf8_lossy(&body[..41 + 40 + 4]).into_owned();
+    let head = hosted.tree.head();
+    assert!(text.contains(&head), "{text}");
+    let absent = "1".repeat(40);
+    let at = 4 + 41;
+    let mut body = body;
+    body[at..at + 40].copy_from_slice(absent.as_bytes());
+    let answer = post(&hosted, "", body.len(), &body);
+    assert!(answer.contains("missing necessary objects") && !answer.contains("the server failed"), "{answer}");
+    assert_eq!(hosted.site.say("get widgets -o name").code, Some(1));
+}
+
 #[test]
 fn more_than_a_push_may_be_is_refused_before_it_is_read() {
     let (hosted, body) = prepared();
