@@ -13,6 +13,7 @@ mod diff;
 mod draft;
 mod error;
 mod fetch;
+mod idle;
 mod leftovers;
 mod pack;
 mod program;

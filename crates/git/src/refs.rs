@@ -92,7 +92,9 @@ fn verdict(stdout: &str, stderr: &str) -> Option<Result<Pushed, PushError>> {
     if !is_remote {
         return None;
     }
-    if is_moved(why) || why.contains("incorrect old value") {
+    // Why an atomic push failed is told beside it: another was a moment faster.
+    let lost = |line: &str| line.contains("cannot lock ref") && line.contains("but expected");
+    if is_moved(why) || why.contains("incorrect old value") || stderr.lines().any(lost) {
         return Some(Ok(Pushed::Moved));
     }
     // What a hook printed says more than "hook declined".
@@ -122,6 +124,10 @@ mod tests {
         check(&line("[rejected] (fetch first)"), "", "Moved");
         check(&line("[remote rejected] (cannot lock ref 'refs/heads/main': is at x but expected y)"), "", "Moved");
         check(&line("[remote rejected] (failed to update ref)"), "", "Moved");
+        let stderr = "remote: error: cannot lock ref 'refs/heads/main': is at x but expected y        ";
+        check(&line("[remote rejected] (atomic transaction failed)"), stderr, "Moved");
+        let stderr = "remote: error: cannot lock ref 'refs/heads/main': Unable to create 'main.lock': File exists.";
+        check(&line("[remote rejected] (atomic transaction failed)"), stderr, "main.lock");
         let stderr = "remote: no pushes on Friday        \nerror: failed to push some refs";
         check(&line("[remote rejected] (pre-receive hook declined)"), stderr, "hook declined) no pushes on Friday;");
         check("", "fatal: unable to access", "nothing");

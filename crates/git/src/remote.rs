@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
 use crate::credentials::{Access, Credentials};
+use crate::idle::until_idle;
 use crate::program::Program;
 use crate::remote_error::RemoteError;
 use crate::remote_url::RemoteUrl;
@@ -91,9 +93,14 @@ impl Remote {
         let mut git = self.command(program, dir, &files);
         git.arg(command).args(args);
         let child = Group::spawn(&mut git).map_err(failed)?;
-        let ended = tokio::time::timeout(self.limits.time_max, child.finish()).await;
-        let (status, stdout, stderr) =
-            ended.map_err(|_| RemoteError::TooSlow { seconds: self.limits.time_max.as_secs() })?.map_err(failed)?;
+        let RemoteLimits { time_max, stall_max, .. } = self.limits;
+        let ended = tokio::time::timeout(time_max, child.finish(stall_max)).await;
+        let finished = ended.map_err(|_| RemoteError::TooSlow { seconds: time_max.as_secs() })?.map_err(failed)?;
+        let Finished { status, stdout, stderr, has_stalled } = finished;
+        // What it has printed until then may say why.
+        if has_stalled && stderr.is_empty() {
+            return Err(RemoteError::Stalled { seconds: stall_max.as_secs() });
+        }
         Ok(Ended { status, stdout: self.blot(&files, &stdout), stderr: self.blot(&files, &stderr) })
     }
 
@@ -239,21 +246,49 @@ impl Group {
         Ok(Self { child, leader })
     }
 
-    async fn finish(mut self) -> io::Result<(ExitStatus, String, String)> {
+    /// Those that do nothing any more for `idle_max` are ended.
+    async fn finish(mut self, idle_max: Duration) -> io::Result<Finished> {
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
-        let (stdout, stderr) = tokio::try_join!(tail(stdout), tail(stderr))?;
+        let mut printed = pin!(async { tokio::try_join!(tail(stdout), tail(stderr)) });
+        let leader = self.leader;
+        let idle = async {
+            match leader {
+                Some(leader) => until_idle(leader, idle_max).await,
+                None => std::future::pending().await,
+            }
+        };
+        let (printed, has_stalled) = tokio::select! {
+            printed = &mut printed => (printed, false),
+            () = idle => {
+                self.kill();
+                (printed.await, true)
+            }
+        };
+        let (stdout, stderr) = printed?;
         let status = self.child.wait().await?;
         self.leader = None;
-        Ok((status, stdout, stderr))
+        Ok(Finished { status, stdout, stderr, has_stalled })
     }
-}
 
-impl Drop for Group {
-    fn drop(&mut self) {
+    fn kill(&self) {
         if let Some(leader) = self.leader {
             // Not reaped yet, so the number is still theirs.
             let _ = kill_process_group(leader, Signal::KILL);
         }
+    }
+}
+
+/// What came of a group.
+struct Finished {
+    status: ExitStatus,
+    stdout: String,
+    stderr: String,
+    has_stalled: bool,
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
     }
 }
 
@@ -320,6 +355,26 @@ mod tests {
         Remote::sweep(&program).unwrap();
         Remote::sweep(&program).unwrap();
         assert!(!home.path().join(FOLDER).exists());
+    }
+
+    #[tokio::test]
+    async fn a_git_that_waits_for_itself_is_ended() {
+        use std::os::unix::fs::PermissionsExt;
+        let home = tempfile::tempdir().unwrap();
+        let git = home.path().join("git");
+        std::fs::write(&git, "#!/bin/sh\necho $$ > pid; sleep 1000 & wait\n").unwrap();
+        std::fs::set_permissions(&git, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let search_path = std::env::var_os("PATH").unwrap();
+        let program = Program { git, search_path, home: home.path().to_owned() };
+        let mut remote = remote("https://h/a", Credentials::Anonymous);
+        remote.limits.stall_max = Duration::from_secs(1);
+        let error = remote.call(&program, home.path(), "push", &[]).await.unwrap_err();
+        assert!(matches!(error, RemoteError::Stalled { seconds: 1 }), "{error}");
+        let pid = std::fs::read_to_string(home.path().join("pid")).unwrap();
+        assert!(!Path::new("/proc").join(pid.trim()).exists());
+        std::fs::write(&program.git, "#!/bin/sh\necho 'remote: no room' >&2; sleep 1000 & wait\n").unwrap();
+        let ended = remote.call(&program, home.path(), "push", &[]).await.unwrap();
+        assert!(!ended.status.success() && ended.stderr == "remote: no room\n", "{ended:?}");
     }
 
     #[test]

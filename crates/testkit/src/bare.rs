@@ -30,7 +30,18 @@ pub fn feed(folder: &Path, args: &[&str], input: &str) {
 
 /// git without anything of the user's own set-up, that asks nobody.
 pub fn command(folder: &Path) -> Command {
-    let mut command = Command::new("git");
+    isolated(Command::new("git"), folder)
+}
+
+/// As [`command`], without room for more than 4 KiB a file: a limit on their
+/// size, which every user may set, fails as a full disk does.
+pub fn command_without_room(folder: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 8; exec git \"$@\"", "git"]);
+    isolated(command, folder)
+}
+
+fn isolated(mut command: Command, folder: &Path) -> Command {
     command.current_dir(folder).env("HOME", folder);
     for (name, value) in [
         ("GIT_CONFIG_GLOBAL", "/dev/null"),

@@ -41,6 +41,8 @@ pub enum Mode {
     Unauthorized,
     /// Each request waits first.
     Slow(Duration),
+    /// There is no room for files of more than 4 KiB.
+    Full,
 }
 
 pub struct GitHttp {
@@ -154,24 +156,27 @@ async fn serve(State(backend): State<Arc<Backend>>, request: Request) -> Respons
     match mode {
         Mode::Down => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
         Mode::Slow(duration) => tokio::time::sleep(duration).await,
-        Mode::Up | Mode::Unauthorized => {}
+        Mode::Up | Mode::Unauthorized | Mode::Full => {}
     }
     let authorization = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     if mode == Mode::Unauthorized || authorization != Some(backend.authorization.as_str()) {
         let challenge = [(header::WWW_AUTHENTICATE, "Basic realm=\"git\"")];
         return (StatusCode::UNAUTHORIZED, challenge, "who are you?").into_response();
     }
-    match run(&backend.folder, request).await {
+    match run(&backend.folder, mode, request).await {
         Ok(response) => response,
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }
 
 /// One CGI call.
-async fn run(folder: &Path, request: Request) -> io::Result<Response> {
+async fn run(folder: &Path, mode: Mode, request: Request) -> io::Result<Response> {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, BODY_BYTES_MAX).await.map_err(io::Error::other)?;
-    let mut command = Command::from(bare::command(folder));
+    let mut command = Command::from(match mode {
+        Mode::Full => bare::command_without_room(folder),
+        _ => bare::command(folder),
+    });
     command.arg("http-backend").env("GIT_PROJECT_ROOT", folder).env("GIT_HTTP_EXPORT_ALL", "1");
     command.env("REQUEST_METHOD", parts.method.as_str()).env("PATH_INFO", parts.uri.path());
     command.env("QUERY_STRING", parts.uri.query().unwrap_or_default()).env("REMOTE_USER", USERNAME);

@@ -16,7 +16,7 @@ pub use commit::{CommitText, Person, SignError, Signer};
 
 use crate::error::GitError;
 use crate::repository::{ObjectId, Repository};
-use pack_file::PackFile;
+use pack_file::{PackFile, SavedPack};
 use tree::Tree;
 
 /// Every repository that we can push to has this kind.
@@ -58,6 +58,8 @@ pub struct Draft {
     head: Option<gix_hash::ObjectId>,
     pack: PackFile,
     objects_dir: std::path::PathBuf,
+    /// Packs of commits that the remote does not have, as far as we know.
+    saved: Vec<SavedPack>,
 }
 
 /// Objects of the clone, and those that are not saved yet.
@@ -77,7 +79,7 @@ impl Draft {
             None => Tree::empty(),
             Some(commit) => Tree::unread(reader.tree_of(commit)?),
         };
-        Ok(Self { reader, root, base, head: base, pack: PackFile::default(), objects_dir })
+        Ok(Self { reader, root, base, head: base, pack: PackFile::default(), objects_dir, saved: Vec::new() })
     }
 
     /// The last commit of the line.
@@ -156,12 +158,23 @@ impl Draft {
     pub fn save(&mut self) -> Result<(), DraftError> {
         let pack = std::mem::take(&mut self.pack);
         self.root.forget_offsets();
-        pack.save(&self.objects_dir).map_err(DraftError::Write)
+        self.saved.extend(pack.save(&self.objects_dir).map_err(DraftError::Write)?);
+        Ok(())
     }
 
     /// The commits are the remote's now: the next ones go on top.
     pub fn rebase_on_head(&mut self) {
         self.base = self.head;
+        self.saved.clear();
+    }
+
+    /// Removes what was saved and is not the remote's: each attempt at a host
+    /// that refuses would leave a pack behind.
+    pub fn discard(self) {
+        let Self { reader, saved, .. } = self;
+        // It has them open.
+        drop(reader);
+        saved.iter().for_each(SavedPack::remove);
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 use gix_hash::ObjectId;
@@ -22,6 +22,8 @@ const SMALL_OFFSET_MAX: u64 = 0x7fff_ffff;
 /// What one instruction of a difference can insert, and copy.
 const INSERT_BYTES_MAX: usize = 127;
 const COPY_BYTES_MAX: usize = 0xff_ffff;
+/// Of compressed bytes at once: most objects are fewer.
+const PIECE_BYTES: usize = 4 << 10;
 
 #[derive(Default)]
 pub(super) struct PackFile {
@@ -29,6 +31,23 @@ pub(super) struct PackFile {
     body: Vec<u8>,
     entries: Vec<Row>,
     compress: Option<Compress>,
+}
+
+/// Where a pack without its ending is.
+pub(super) struct SavedPack(PathBuf);
+
+impl SavedPack {
+    fn file(&self, ending: &str) -> PathBuf {
+        self.0.with_extension(ending)
+    }
+
+    /// The index first: git sees a pack only with its index. What cannot be
+    /// removed is found by whoever tidies up.
+    pub fn remove(&self) {
+        for ending in ["idx", "pack"] {
+            let _ = fs::remove_file(self.file(ending));
+        }
+    }
 }
 
 struct Row {
@@ -71,10 +90,11 @@ impl PackFile {
         Ok((self.entry(id, TYPE_OFFSET_DELTA, &distance, &difference)?, false))
     }
 
-    /// The index last: git sees a pack only with its index.
-    pub fn save(self, objects_dir: &Path) -> io::Result<()> {
+    /// The index last: git sees a pack only with its index. `None` if there is
+    /// nothing to save; after an error nothing of it is left.
+    pub fn save(self, objects_dir: &Path) -> io::Result<Option<SavedPack>> {
         if self.entries.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let folder = objects_dir.join("pack");
         fs::create_dir_all(&folder)?;
@@ -86,11 +106,15 @@ impl PackFile {
         for part in [header.as_slice(), &self.body, checksum.as_slice()] {
             pack.write_all(part)?;
         }
-        keep(pack, &folder.join(format!("pack-{checksum}.pack")))?;
-        let mut file = temporary(&folder)?;
-        file.write_all(&index)?;
-        keep(file, &folder.join(format!("pack-{checksum}.idx")))?;
-        File::open(&folder)?.sync_all()
+        let saved = SavedPack(folder.join(format!("pack-{checksum}")));
+        let write_index = || {
+            let mut file = temporary(&folder)?;
+            file.write_all(&index)?;
+            keep(file, &saved.file("idx"))?;
+            File::open(&folder)?.sync_all()
+        };
+        let written = keep(pack, &saved.file("pack")).and_then(|()| write_index());
+        written.inspect_err(|_| saved.remove()).map(|()| Some(saved))
     }
 
     fn header(&self) -> Vec<u8> {
@@ -159,16 +183,18 @@ fn keep(file: NamedTempFile, path: &Path) -> io::Result<()> {
     file.persist(path).map(drop).map_err(|error| error.error)
 }
 
-/// All of `content`, as one stream at the end of `out`.
+/// All of `content`, as one stream at the end of `out`. By way of a piece,
+/// because `compress_vec` would zero all that `out` has room for: megabytes for
+/// each object of a large pack.
 fn deflate(compress: &mut Compress, content: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     compress.reset();
-    let mut rest = content;
+    let (mut rest, mut piece) = (content, [0; PIECE_BYTES]);
     loop {
-        out.reserve(rest.len() / 2 + 64);
-        let before = compress.total_in();
-        let status = compress.compress_vec(rest, out, FlushCompress::Finish).map_err(io::Error::other)?;
-        let count = usize::try_from(compress.total_in() - before).unwrap_or(rest.len());
-        rest = &rest[count..];
+        let (read, written) = (compress.total_in(), compress.total_out());
+        let status = compress.compress(rest, &mut piece, FlushCompress::Finish).map_err(io::Error::other)?;
+        let since = |now: u64, before: u64| usize::try_from(now - before).map_err(io::Error::other);
+        rest = &rest[since(compress.total_in(), read)?..];
+        out.extend_from_slice(&piece[..since(compress.total_out(), written)?]);
         if status == Status::StreamEnd {
             return Ok(());
         }

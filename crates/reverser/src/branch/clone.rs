@@ -127,6 +127,14 @@ impl BareClone {
         Ok(pushed)
     }
 
+    /// What calls that failed left half-written. Each attempt leaves its own,
+    /// and where the disk is full they are what keeps it full.
+    pub fn remove_unfinished(&self) {
+        if let Err(error) = remove_unfinished(self.repository.dir()) {
+            tracing::debug!(%error, "failed to tidy the clone up");
+        }
+    }
+
     pub fn packs(&self) -> usize {
         self.packs
     }
@@ -164,20 +172,25 @@ fn count_packs(dir: &Path) -> usize {
     files.filter(|file| file.path().extension().is_some_and(|extension| extension == "pack")).count()
 }
 
-/// The locks and halves of files of a process that was killed. We hold the
-/// clone, so they are nobody's.
+/// The locks and halves of files of a process that was killed, or had no room.
+/// We hold the clone, so they are nobody's.
 fn remove_unfinished(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
         if entry.file_type()?.is_dir() {
             remove_unfinished(&entry.path())?;
-        } else if name.ends_with(".lock") || name.starts_with("tmp_") || name == "gc.pid" {
+        } else if is_unfinished(&entry.path()) {
             fs::remove_file(entry.path())?;
         }
     }
     Ok(())
+}
+
+fn is_unfinished(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // The index of a pack is written last.
+    let is_half = name.ends_with(".pack") && !path.with_extension("idx").exists();
+    is_half || name.ends_with(".lock") || name.starts_with("tmp_") || name == "gc.pid"
 }
 
 #[cfg(test)]

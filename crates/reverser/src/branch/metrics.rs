@@ -8,11 +8,19 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 use super::plan::Report;
+use super::status::FailureReason;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
 pub(super) struct BranchLabels {
     pub repository: String,
     pub branch: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct FailureLabels {
+    repository: String,
+    branch: String,
+    reason: &'static str,
 }
 
 type PerBranch<M> = Family<BranchLabels, M>;
@@ -26,7 +34,7 @@ pub struct GitMetrics {
     commits: PerBranch<Counter>,
     commit_bytes: PerBranch<Counter>,
     pub(super) rebase_retries: PerBranch<Counter>,
-    pub(super) push_failures: PerBranch<Counter>,
+    push_failures: Family<FailureLabels, Counter>,
     pub(super) queue_depth: PerBranch<Gauge>,
     pub(super) active_workers: Gauge,
     pub(super) push_seconds: Seconds,
@@ -61,11 +69,12 @@ impl GitMetrics {
             ("commits", "Commits pushed", &self.commits),
             ("commit_bytes", "Bytes of the files in pushed commits", &self.commit_bytes),
             ("rebase_retries", "Pushes planned again because the remote had moved", &self.rebase_retries),
-            ("push_failures", "Attempts to bring changes to the remote that failed", &self.push_failures),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());
         }
+        let failures = "Attempts to bring changes to the remote that failed";
+        registry.register("push_failures", failures, self.push_failures.clone());
         registry.register("repo_branch_queue_depth", "Objects that wait for a push", self.queue_depth.clone());
         registry.register(
             "repo_branch_active_workers",
@@ -81,9 +90,18 @@ impl GitMetrics {
     pub(super) fn announce(&self, labels: &BranchLabels) {
         self.note(labels, &Report::default(), 0);
         drop(self.rebase_retries.get_or_create(labels));
-        drop(self.push_failures.get_or_create(labels));
+        FailureReason::ALL.iter().for_each(|reason| drop(self.failures(labels, *reason)));
         drop(self.push_seconds.get_or_create(labels));
         drop(self.lag_seconds.get_or_create(labels));
+    }
+
+    pub(super) fn failed(&self, labels: &BranchLabels, reason: FailureReason) {
+        self.failures(labels, reason).inc();
+    }
+
+    fn failures(&self, labels: &BranchLabels, reason: FailureReason) -> Counter {
+        let BranchLabels { repository, branch } = labels.clone();
+        self.push_failures.get_or_create_owned(&FailureLabels { repository, branch, reason: reason.as_str() })
     }
 
     pub(super) fn note(&self, labels: &BranchLabels, report: &Report, depth: usize) {

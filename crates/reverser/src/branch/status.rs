@@ -91,6 +91,17 @@ pub enum FailureReason {
 }
 
 impl FailureReason {
+    pub const ALL: [Self; 8] = [
+        Self::ConnectionFailed,
+        Self::AuthenticationFailed,
+        Self::BranchNotFound,
+        Self::PushRejected,
+        Self::DiskFull,
+        Self::ReadFailed,
+        Self::SigningFailed,
+        Self::Internal,
+    ];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ConnectionFailed => "ConnectionFailed",

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prometheus_client::metrics::gauge::Gauge;
-use tidegate_git::{Draft, DraftError, Program, Pushed, Remote};
+use tidegate_git::{Draft, DraftError, ObjectId, Program, Pushed, Remote};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -37,6 +37,9 @@ const BACKOFF_MAX: Duration = Duration::from_secs(60);
 /// After a rival's push: soon, but not so soon that two of us take turns.
 const RIVAL_MIN: Duration = Duration::from_millis(20);
 const RIVAL_MAX: Duration = Duration::from_secs(1);
+/// How often in a row a host may say that the branch has moved when it has
+/// not: a rival that holds its lock takes a moment, a full disk takes longer.
+const STILL_MAX: u32 = 5;
 
 /// What a branch is, and where it is kept.
 #[derive(Clone, Debug)]
@@ -60,6 +63,10 @@ pub(super) enum WorkError {
     Plan(#[from] PlanError),
     #[error("nothing is pushed: the lease was not renewed, and another replica may work")]
     TermOver,
+    #[error(
+        "the host says that the branch has moved, and it has not: look for a lock of the branch, and for room, at the host"
+    )]
+    NotMoved,
     #[error("the task that writes the commits ended before its time")]
     Lost,
 }
@@ -151,11 +158,12 @@ impl Worker {
     /// Everything that waits, into the remote.
     async fn work(&mut self) -> Result<(), WorkError> {
         let _turn = self.turn().await?;
-        let mut rivals = Backoff::new(RIVAL_MIN, RIVAL_MAX);
+        let mut rivals = Rivals::default();
         loop {
             let started = Instant::now();
             let remote = self.shared.remote();
             self.prepare(&remote).await?;
+            rivals.look(self.draft.as_ref().and_then(Draft::base))?;
             let (batch, ticket) = self.shared.batch();
             let report = self.plan(batch.clone()).await?;
             match self.push(&remote).await? {
@@ -164,9 +172,9 @@ impl Worker {
                     return Ok(());
                 }
                 Pushed::Moved => {
-                    self.draft = None;
+                    self.discard();
                     self.metrics.rebase_retries.get_or_create(&self.labels).inc();
-                    tokio::time::sleep(rivals.next(rand::random())).await;
+                    tokio::time::sleep(rivals.backoff.next(rand::random())).await;
                 }
             }
         }
@@ -209,11 +217,15 @@ impl Worker {
             (report, draft, memory)
         });
         let (report, draft, memory) = planned.await.map_err(|_| WorkError::Lost)?;
-        self.memory = memory;
-        // A plan that failed half-way leaves a draft that is of no use.
-        let report = report?;
-        self.draft = Some(draft);
-        Ok(report)
+        (self.memory, self.draft) = (memory, Some(draft));
+        Ok(report?)
+    }
+
+    /// What the remote has now is unknown, so the draft is of no use.
+    fn discard(&mut self) {
+        if let Some(draft) = self.draft.take() {
+            draft.discard();
+        }
     }
 
     async fn push(&mut self, remote: &Remote) -> Result<Pushed, WorkError> {
@@ -253,12 +265,15 @@ impl Worker {
     }
 
     async fn failed(&mut self, error: &WorkError, attempts: u32) {
-        // What the remote has now is unknown: a push may have arrived.
-        self.draft = None;
-        let failure = failure(error, attempts);
+        // A push may have arrived, or a plan have failed half-way.
+        self.discard();
+        let failure = failure(error, attempts, &self.config.clone_dir);
         tracing::warn!(branch = %self.config.branch, attempts, reason = failure.reason.as_str(), "{}", failure.message);
+        if let Some(clone) = &self.clone {
+            clone.remove_unfinished();
+        }
         let depth = self.shared.depth();
-        self.metrics.push_failures.get_or_create(&self.labels).inc();
+        self.metrics.failed(&self.labels, failure.reason);
         self.metrics.queue_depth.get_or_create(&self.labels).set(i64::try_from(depth).unwrap_or(i64::MAX));
         self.status.send_modify(|status| (status.failure, status.queue_depth) = (Some(failure), depth));
         if is_damage(error) {
@@ -307,9 +322,49 @@ impl Drop for Active {
     }
 }
 
+/// Others who push to the same branch.
+struct Rivals {
+    backoff: Backoff,
+    /// Where the branch was when it was last looked at, and how often in a row.
+    seen: Option<Option<ObjectId>>,
+    still: u32,
+}
+
+impl Default for Rivals {
+    fn default() -> Self {
+        Self { backoff: Backoff::new(RIVAL_MIN, RIVAL_MAX), seen: None, still: 0 }
+    }
+}
+
+impl Rivals {
+    /// Before each attempt. A branch that stands still has no rival.
+    fn look(&mut self, base: Option<ObjectId>) -> Result<(), WorkError> {
+        self.still = if self.seen.as_ref() == Some(&base) { self.still + 1 } else { 0 };
+        self.seen = Some(base);
+        if self.still > STILL_MAX { Err(WorkError::NotMoved) } else { Ok(()) }
+    }
+}
+
 /// Objects that are not as git wrote them.
 fn is_damage(error: &WorkError) -> bool {
     matches!(error, WorkError::Plan(PlanError::Draft(DraftError::Read { .. } | DraftError::Kind(..))))
 }
 
 pub(super) type Destinations = Arc<BTreeMap<DestinationId, Destination>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_that_stands_still_has_no_rival() {
+        let id = |digit: char| ObjectId::parse(&digit.to_string().repeat(40));
+        let mut rivals = Rivals::default();
+        let mut look = |base: Option<ObjectId>| rivals.look(base).is_ok();
+        // Somebody who is always faster is one for as long as it takes.
+        assert!((0..100).all(|round| look(id(if round % 2 == 0 { 'a' } else { 'b' }))));
+        assert!(look(None));
+        assert!((0..STILL_MAX).all(|_| look(None)));
+        assert!(!look(None));
+    }
+}

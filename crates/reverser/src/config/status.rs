@@ -25,6 +25,7 @@ pub enum Reason {
     CrossNamespaceRefused,
     DestinationNotFound,
     DestinationNotReady,
+    DiskFull,
     EncryptionInvalid,
     FolderOverlaps,
     Mirroring,

@@ -191,6 +191,7 @@ fn stalled(problem: &Problem) -> StatusBody {
 pub(super) fn repo_reason(reason: FailureReason) -> Reason {
     match reason {
         FailureReason::BranchNotFound => Reason::BranchNotFound,
+        FailureReason::DiskFull => Reason::DiskFull,
         FailureReason::ConnectionFailed | FailureReason::AuthenticationFailed => Reason::ConnectionFailed,
         _ => Reason::PushFailed,
     }

@@ -15,7 +15,8 @@ const ROUNDS: usize = 12;
 const CHANGES_MAX: usize = 40;
 const PEOPLE: [&str; 3] = ["alice", "bob", ""];
 const OBJECTS: u32 = 6;
-const FILES_MAX: usize = 5;
+/// So few that commits grow beyond it.
+const FILES_MAX: usize = 2;
 
 type Told = (String, &'static str, String);
 
@@ -28,22 +29,25 @@ fn model(files: &mut BTreeMap<String, String>, told: &[Told]) -> Vec<(&'static s
     };
     let mut commits: Vec<(&str, usize)> = Vec::new();
     let mut begun = files.clone();
+    // Changes of the batch, and those of them before the commit.
+    let (mut changes, mut before_it) = (0, 0);
     for (name, who, value) in (0..told.len()).filter(|at| is_last_of_run(*at)).map(|at| &told[at]) {
         let before = files.get(name).map_or("", String::as_str);
         if before == value {
             continue;
         }
         match commits.last_mut() {
-            Some((of, count)) if of == who && *count < FILES_MAX => *count += 1,
+            Some((of, count)) if of == who && *count < FILES_MAX.max(before_it / 4) => *count += 1,
             last => {
                 // Back and forth within one commit is no commit.
                 if last.is_some() && *files == begun {
                     commits.pop();
                 }
                 commits.push((who, 1));
-                begun = files.clone();
+                (begun, before_it) = (files.clone(), changes);
             }
         }
+        changes += 1;
         match value.as_str() {
             "" => drop(files.remove(name)),
             value => drop(files.insert(name.clone(), value.to_owned())),

@@ -1,9 +1,11 @@
 //! What does not work, for as long as it does not.
 
-use tidegate_reverser::branch::FailureReason;
+use std::time::Duration;
+
+use tidegate_reverser::branch::{BranchStatus, FailureReason};
 use tidegate_testkit::git_http::{Mode, PASSWORD};
 
-use crate::rig::{REPOSITORY, Rig, pushed, seed, submit, until};
+use crate::rig::{REPOSITORY, Rig, git, pushed, seed, submit, until};
 
 #[tokio::test]
 async fn a_server_that_is_down_loses_nothing() {
@@ -60,6 +62,63 @@ async fn a_hook_that_refuses_is_quoted() {
     rig.http.refuse_pushes(REPOSITORY, None);
     pushed(&branch, ticket).await;
     assert_eq!(rig.log().len(), 2);
+}
+
+#[tokio::test]
+async fn a_host_that_refuses_for_long_costs_no_disk() {
+    let rig = Rig::new();
+    let branch = rig.branch();
+    pushed(&branch, seed(&branch, &[("a", "1")])).await;
+    let packs = || git(&rig.home.path().join("clone/objects/pack"), "ls");
+    let before = packs();
+    rig.http.refuse_pushes(REPOSITORY, Some("no"));
+    let ticket = submit(&branch, &[("a", "alice", "2")]);
+    until(&branch, |status| status.failure.as_ref().is_some_and(|failure| failure.attempts > 2)).await;
+    assert_eq!(packs(), before, "each attempt writes a pack");
+    rig.http.refuse_pushes(REPOSITORY, None);
+    pushed(&branch, ticket).await;
+}
+
+#[tokio::test]
+async fn a_host_without_room_loses_nothing() {
+    let rig = Rig::new();
+    let branch = rig.branch();
+    pushed(&branch, seed(&branch, &[("a", "1")])).await;
+    // Some of its answers break off, and leave git waiting for itself.
+    let mut remote = rig.access(PASSWORD);
+    remote.limits.stall_max = Duration::from_secs(5);
+    branch.set_remote(remote);
+    rig.http.set(Mode::Full);
+    let large: String = (0..20_000).map(|_| rand::random_range('a'..='z')).collect();
+    let ticket = submit(&branch, &[("a", "alice", &large), ("b", "bob", "1")]);
+    let is_full = |status: &BranchStatus| {
+        status.failure.as_ref().is_some_and(|failure| failure.reason == FailureReason::DiskFull)
+    };
+    until(&branch, is_full).await;
+    let status = branch.status().borrow().clone();
+    let failure = status.failure.unwrap();
+    assert!(failure.message.contains("the Git server has no room: make some there"), "{failure:?}");
+    assert!(status.acknowledged < ticket && status.queue_depth == 2);
+    rig.http.set(Mode::Up);
+    pushed(&branch, ticket).await;
+    assert_eq!(rig.log().len(), 3);
+    rig.git("git fsck --strict");
+}
+
+/// What a host that died in the middle of a push may leave.
+#[tokio::test]
+async fn a_lock_that_a_host_left_is_named() {
+    let rig = Rig::new();
+    let branch = rig.branch();
+    pushed(&branch, seed(&branch, &[("a", "1")])).await;
+    rig.git("touch refs/heads/main.lock");
+    let ticket = submit(&branch, &[("a", "alice", "2")]);
+    until(&branch, |status| status.failure.is_some()).await;
+    let failure = branch.status().borrow().failure.clone().unwrap();
+    assert_eq!(failure.reason, FailureReason::PushRejected, "{failure:?}");
+    assert!(failure.message.contains("main.lock"), "{failure:?}");
+    rig.git("rm refs/heads/main.lock");
+    pushed(&branch, ticket).await;
 }
 
 #[tokio::test]

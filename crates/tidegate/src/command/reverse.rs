@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rustix::fs::{Access, access};
+use rustix::process::Signal;
 use tidegate_git::{PlainHttp, Program};
 use tidegate_reverser::branch::{Limits, Operator};
 use tidegate_reverser::claims::{Exclusion, Omitted, PlanOptions};
@@ -56,6 +57,9 @@ fn start(args: &ReverseRunArgs) -> Result<ExitCode> {
 
 async fn operate(args: &ReverseRunArgs, exclusions: Vec<Exclusion>, webhook: Option<WebhookOptions>) -> Result<()> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    // Whoever listens is not ended by it: a file beyond a limit is an error
+    // like a full disk, and what waits is written when there is room.
+    let _too_large = signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?;
     let api = connect(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let holder = format!("{}_{}", host_name(), uuid::Uuid::new_v4());
     let options = options(args, exclusions, webhook, &api, &holder).await?;

@@ -1,4 +1,5 @@
-//! The webhook away, and the webhook with another certificate.
+//! The webhook away, the webhook with another certificate, and no room for the
+//! clones.
 
 use std::fs;
 use std::path::Path;
@@ -45,6 +46,39 @@ fn a_webhook_that_cannot_be_reached_costs_names_and_nothing_else() {
     gate.open();
     place.apply_as(BOB, &place.config_map("after", "1"));
     assert_eq!(author(&place, "after"), "bob <bob@users.noreply.cluster.local>");
+    operator.stop();
+}
+
+/// No room, by a limit on the size of files: everybody may set one, and it fails
+/// as a full disk does.
+#[test]
+fn a_work_dir_without_room_loses_nothing() {
+    let plane = plane();
+    let place = plane.place("full");
+    place.rule("maps", "live", json!({"resources": ["configmaps"]}));
+    let start = plane.operator("full").with(&["--git-batch-silence=100ms"]);
+    let work_dir = start.work_dir.display().to_string();
+    let mut operator = start.ready();
+    place.wait_ready(&["maps"]);
+    operator.limit_files(Some(0));
+    place.apply_as(ALICE, &place.config_map("a", "1"));
+    place.apply_as(BOB, &place.config_map("b", "1"));
+    for (kind, name) in [("gitdestination", "live"), ("gitrepoconfig", "repo")] {
+        let message = place.wait_reason(kind, name, "DiskFull");
+        assert!(message.contains(&format!("no room for the clone in {work_dir}")), "{message}");
+        assert!(message.contains("make room there, or give --work-dir a larger volume"), "{message}");
+    }
+    let line = operator.process.err.until("DiskFull");
+    assert!(line.contains("WARN") && line.contains(&work_dir), "{line}");
+    let full = || operator.metrics("gitopsreverser_push_failures_total", "reason=\"DiskFull\"");
+    wait("two attempts", || full().filter(|failures| *failures >= 2.0));
+    assert_eq!(operator.metric("gitopsreverser_repo_branch_queue_depth"), Some(2.0));
+    assert!(place.files().is_empty());
+    operator.limit_files(None);
+    for (name, who) in [("a", "alice"), ("b", "bob")] {
+        assert_eq!(author(&place, name), format!("{who} <{who}@users.noreply.cluster.local>"));
+    }
+    place.wait_reason("gitdestination", "live", "Mirroring");
     operator.stop();
 }
 

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::path::PathBuf;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use tidegate_testkit::cluster::{ADMIN, ALICE, BOB, Cluster, Options};
 use tidegate_testkit::daemon::Scratch;
 use tidegate_testkit::git_http::GitHttp;
@@ -117,6 +117,13 @@ impl Reverser {
         assert!(self.process.wait().success(), "it ended badly");
     }
 
+    /// From now on no file of it grows beyond so many bytes.
+    pub fn limit_files(&self, bytes_max: Option<u64>) {
+        let pid = Pid::from_raw(i32::try_from(self.process.pid()).unwrap());
+        let maximum = getrlimit(Resource::Fsize).maximum;
+        prlimit(pid, Resource::Fsize, Rlimit { current: bytes_max.or(maximum), maximum }).unwrap();
+    }
+
     /// The status and the body of an answer on the health port.
     pub fn get(&self, path: &str) -> Option<(u16, String)> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.health)).ok()?;
@@ -130,8 +137,14 @@ impl Reverser {
 
     /// The sum of a metric over its labels.
     pub fn metric(&self, name: &str) -> Option<f64> {
+        self.metrics(name, "")
+    }
+
+    /// The same over those with a label.
+    pub fn metrics(&self, name: &str, label: &str) -> Option<f64> {
         let (_, text) = self.get("/metrics")?;
-        let of = |line: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']));
+        let is_it = |rest: &str| rest.starts_with([' ', '{']) && rest.contains(label);
+        let of = |line: &str| line.strip_prefix(name).is_some_and(is_it);
         let values = text.lines().filter(|line| of(line)).map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
         values.sum()
     }
