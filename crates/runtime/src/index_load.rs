@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
+use crate::attended::interrupted;
 use crate::clock::Retry;
 use crate::driver::AbortOnDrop;
 use crate::rows::{self, SavedIndex};
@@ -76,7 +77,7 @@ async fn read_page(plane: &dyn Plane, name: &str, prefix: &str, after: Option<&s
         match plane.state_read(name, prefix, after).await {
             Ok(rows) => return rows,
             Err(error) => {
-                tracing::warn!(index = name, %error, "the records of an index cannot be read: trying again");
+                interrupted!(error, index = name, "the records of an index cannot be read: trying again");
                 retry.wait().await;
             }
         }

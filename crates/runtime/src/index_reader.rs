@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tidegate_model::ResourceVersion;
 use tokio::sync::mpsc;
 
+use crate::attended::interrupted;
 use crate::clock::Retry;
 use crate::{ApiError, Fault, Item, Kind, Plane, WatchEvent};
 
@@ -43,7 +44,7 @@ pub(crate) async fn follow(
         if error.is(Fault::Expired) {
             from = None;
         }
-        tracing::warn!(%kind, %error, "an index is interrupted: reading again");
+        interrupted!(error, %kind, "an index is interrupted: reading again");
         retry.wait().await;
     }
 }

@@ -9,6 +9,7 @@
 //! reconciled after it changed, or is recorded as unfinished; a crash may
 //! repeat work and never skips it. Nothing here knows GraphQL, Git or a store.
 
+mod attended;
 mod cache;
 mod client;
 mod clock;

@@ -13,6 +13,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
+use crate::attended::{Attended, interrupted};
 use crate::clock::{Retry, millis, stopped};
 use crate::driver::{AbortOnDrop, Driver, Job};
 use crate::index_saver::{Saver, SaverTerm};
@@ -98,7 +99,7 @@ struct State {
 impl Manager {
     pub fn new(plane: Arc<dyn Plane>, options: ManagerOptions) -> Self {
         Self(Arc::new(Inner {
-            plane,
+            plane: Arc::new(Attended::new(plane)),
             options,
             term: watch::Sender::new(None),
             state: Mutex::default(),
@@ -271,7 +272,7 @@ impl Manager {
                 return Some((Fence { namespace, name, holder: theirs, transitions }, asked));
             }
             Ok(lease) => tracing::debug!(holder = %lease.holder, "another manager leads: standing by"),
-            Err(error) => tracing::warn!(%error, "the lease cannot be had: trying again"),
+            Err(error) => interrupted!(error, "the lease cannot be had: trying again"),
         }
         tokio::time::sleep(*lease_renewal).await;
         None
@@ -291,6 +292,7 @@ impl Manager {
         self.0.ended.notify_waiters();
         match ended {
             Ok(()) => self.release(&term.fence).await,
+            Err(error) if error.is_outage() => tracing::info!(%error, "the term has ended"),
             Err(error) => tracing::warn!(%error, "the term has ended"),
         }
         // Whatever still runs is stopped here; the lease keeps its writes out.
@@ -472,7 +474,7 @@ impl Manager {
                 Ok(Ok(_)) => renewed = asked,
                 Ok(Err(error)) if error.is(Fault::LeaseLost) => return error,
                 Ok(Err(error)) if Instant::now() >= ends => return error,
-                Ok(Err(error)) => tracing::warn!(%error, "the lease was not renewed: trying again"),
+                Ok(Err(error)) => interrupted!(error, "the lease was not renewed: trying again"),
                 Err(_) => return ApiError::new(Fault::LeaseLost, "the lease was not renewed in time"),
             }
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tidegate_model::{ObjectKey, ResourceVersion};
 use tokio::sync::mpsc;
 
+use crate::attended::interrupted;
 use crate::clock::Retry;
 use crate::queue::Position;
 use crate::rows::{KNOWN, key_text, parse_key};
@@ -95,7 +96,7 @@ impl Reader {
                     retry.wait().await;
                 }
                 Ok(Err(error)) => {
-                    tracing::warn!(controller = %self.controller, %error, "reading is interrupted: trying again");
+                    interrupted!(error, controller = %self.controller, "reading is interrupted: trying again");
                     retry.wait().await;
                 }
                 Ok(Ok(())) => retry.succeeded(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::attended::interrupted;
 use crate::clock::{Retry, spread};
 use crate::driver::AbortOnDrop;
 use crate::reader::Listed;
@@ -70,7 +71,7 @@ async fn sweep(plane: Arc<dyn Plane>, kind: Kind, pages: mpsc::Sender<Vec<Listed
                 next = page.next;
             }
             Err(error) => {
-                tracing::warn!(%kind, %error, "a sweep is interrupted: it begins again");
+                interrupted!(error, %kind, "a sweep is interrupted: it begins again");
                 next = None;
                 retry.wait().await;
             }

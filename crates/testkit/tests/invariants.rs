@@ -55,7 +55,8 @@ fn model_and_admission_perform_no_io() {
 
 #[test]
 fn only_the_binary_reads_the_environment() {
-    for name in ["model", "admission", "store", "git", "server", "runtime", "controllers", "reverser", "tls"] {
+    for name in ["model", "admission", "store", "git", "server", "runtime", "controllers", "reverser", "tls", "client"]
+    {
         check_absent(name, &["env::var", "env::args", "env::current_dir", "env::home_dir", "env::temp_dir"]);
     }
 }

@@ -1,11 +1,13 @@
 //! What may be typed. `--help` is enough to get going.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::config::LogFormat;
 use crate::reverse_args::ReverseArgs;
 use crate::units::parse_duration;
 
@@ -135,12 +137,29 @@ pub struct ServeArgs {
 #[derive(Args)]
 #[command(after_help = "\
 Of several managers of one server, `serve` included, one works and the others stand by. The token is that of
-the service account `system/controller-manager`, or of one with the same role.
+the service account `system/controller-manager`, or of one with the same role; its file is read for each
+request, so replace it before it expires. While the server is away the manager waits, and says so once.
 
-Example:
-  tidegate token create --service-account system/controller-manager -o manager.token
-  tidegate control --server https://tidegate.example.com --token-file manager.token")]
+Examples:
+  tidegate token create --service-account system/controller-manager --ttl 30d -o manager.token
+  tidegate control --server https://tidegate.example.com --token-file manager.token
+  tidegate control --token-file manager.token --listen 127.0.0.1:7301     and curl 127.0.0.1:7301/readyz")]
 pub struct ControlArgs {
+    /// Address and port of /livez, /readyz and /metrics; not served if left out
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// Certificate chain (PEM) of that address; needs --tls-key
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key (PEM) of that address; needs --tls-cert
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Listen without TLS on more than loopback
+    #[arg(long)]
+    pub allow_plaintext: bool,
+    /// auto, human or json
+    #[arg(long, value_name = "FORMAT", env = "TIDEGATE_LOG_FORMAT", default_value = "auto", value_parser = crate::config::log_format)]
+    pub log_format: LogFormat,
     /// Who this manager is; no other living one may have the name [default: made up anew at each start]
     #[arg(long, value_name = "NAME")]
     pub holder: Option<String>,

@@ -4,12 +4,11 @@
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
+use tidegate_client::RemotePlane;
 use tidegate_controllers::repository::{Outcome, Repositories};
 use tidegate_runtime::ApiError;
 use tidegate_server::api::{Api, CONTROLLER_MANAGER, SyncOutcome};
 use tidegate_server::identity::{Identity, Session};
-
-use crate::client::RemotePlane;
 
 /// The server of this process.
 pub struct LocalRepositories {

@@ -18,6 +18,11 @@ pub fn start(Log { format, filter }: &Log) -> Reader {
     if is_human && io::stderr().is_terminal() { Reader::Person } else { Reader::Program }
 }
 
+/// `RUST_LOG`, or what is logged without it.
+pub fn filter() -> String {
+    std::env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty()).unwrap_or_else(|| LOG_FILTER.into())
+}
+
 /// Who reads stderr.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reader {

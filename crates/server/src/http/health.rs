@@ -1,4 +1,4 @@
-//! `/healthz`: the process lives. `/readyz`: it can serve, or why not.
+//! `/livez`, also as `/healthz`: the process lives. `/readyz`: it can serve, or why not.
 
 use std::sync::{PoisonError, RwLock};
 

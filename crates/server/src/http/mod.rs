@@ -30,6 +30,6 @@ pub use limits::Limits;
 pub use listener::{Listen, ListenError, Listener, Plaintext};
 pub use request_id::RequestId;
 pub use serve::{Outcome, serve};
-pub use shell::{Shell, authenticate};
+pub use shell::{Shell, authenticate, observed};
 pub use shutdown::{Phase, Shutdown};
 pub use tls::{TlsError, TlsFiles};

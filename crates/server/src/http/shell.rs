@@ -1,6 +1,6 @@
 //! The routes and layers around the API.
 //!
-//! Invariant: nothing is anonymous but `/healthz` and `/readyz`. Whatever the
+//! Invariant: nothing is anonymous but `/healthz`, `/livez` and `/readyz`. Whatever the
 //! inner router serves authenticates its own callers, with [`authenticate`].
 
 use std::sync::Arc;
@@ -40,13 +40,9 @@ impl Shell {
         self.checks.register("shutdown", move || {
             if shutdown.is_draining() { Err("the server is shutting down".into()) } else { Ok(()) }
         });
-        let (limits, counted) = (self.limits, self.metrics.clone());
-        let around = Router::new()
-            .route("/", get(root))
-            .route("/healthz", get(async || "ok\n"))
-            .route("/readyz", get(readyz))
-            .route(METRICS_PATH, get(metrics))
-            .with_state(self);
+        let (limits, counted, health) = (self.limits, self.metrics.clone(), health(self.checks.clone()));
+        let around =
+            Router::new().route("/", get(root)).route(METRICS_PATH, get(metrics)).with_state(self).merge(health);
         enveloped(router.merge(around).fallback(not_found), limits, counted)
     }
 
@@ -54,6 +50,20 @@ impl Shell {
     pub fn envelope(&self, router: Router, limits: Limits) -> Router {
         enveloped(router, limits, self.metrics.clone())
     }
+}
+
+/// Health and metrics of a process that has nothing else to serve. They are
+/// anonymous: they hold the names of controllers, and nothing of an object.
+pub fn observed(checks: Arc<Checks>, metrics: Arc<Metrics>, limits: Limits) -> Router {
+    let shown = metrics.clone();
+    let router = health(checks).route(METRICS_PATH, get(async move || encoded(&shown)));
+    enveloped(router.fallback(nothing_else), limits, metrics)
+}
+
+fn health(checks: Arc<Checks>) -> Router {
+    let alive = get(async || "ok\n");
+    let ready = get(async |State(checks): State<Arc<Checks>>, headers: HeaderMap| checks.answer(&headers));
+    Router::new().route("/healthz", alive.clone()).route("/livez", alive).route("/readyz", ready).with_state(checks)
 }
 
 fn enveloped(router: Router, limits: Limits, metrics: Arc<Metrics>) -> Router {
@@ -71,15 +81,15 @@ pub fn authenticate(identities: &Identities, headers: &HeaderMap) -> Result<Sess
     Ok(identities.authenticate(bearer_token(header)?)?)
 }
 
-async fn readyz(State(shell): State<Shell>, headers: HeaderMap) -> Response {
-    shell.checks.answer(&headers)
-}
-
 async fn metrics(State(shell): State<Shell>, headers: HeaderMap) -> Result<Response, HttpError> {
     let session = authenticate(&shell.identities, &headers)?;
     shell.identities.authorize_url(&session, "get", METRICS_PATH)?;
+    encoded(&shell.metrics)
+}
+
+fn encoded(metrics: &Metrics) -> Result<Response, HttpError> {
     let failed = |_| HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "the metrics cannot be written");
-    let text = shell.metrics.encode().map_err(failed)?;
+    let text = metrics.encode().map_err(failed)?;
     Ok(([(header::CONTENT_TYPE, METRICS_TYPE)], text).into_response())
 }
 
@@ -92,10 +102,16 @@ async fn root(uri: Uri, headers: HeaderMap) -> Response {
     not_found(uri).await.into_response()
 }
 
+async fn nothing_else(uri: Uri) -> HttpError {
+    let path: String = uri.path().chars().take(100).collect();
+    let message = format!("there is nothing at {path}: this process has /livez, /readyz and /metrics");
+    HttpError::new(StatusCode::NOT_FOUND, "NOT_FOUND", message)
+}
+
 async fn not_found(uri: Uri) -> HttpError {
     let path: String = uri.path().chars().take(100).collect();
     let message = format!(
-        "there is nothing at {path}: the API is at /graphql, repositories at /git/<namespace>/<name>.git, the rest at /healthz, /readyz, /metrics"
+        "there is nothing at {path}: the API is at /graphql, repositories at /git/<namespace>/<name>.git, the rest at /livez, /readyz, /metrics"
     );
     HttpError::new(StatusCode::NOT_FOUND, "NOT_FOUND", message)
 }

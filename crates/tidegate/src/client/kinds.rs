@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 use serde::Deserialize;
 use serde_json::json;
+use tidegate_client::Client;
 
-use super::Client;
 use crate::nearest::hint;
 
 const QUERY: &str = "{ kinds { apiVersion kind group plural singular shortNames namespaced hasStatus \

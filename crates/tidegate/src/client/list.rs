@@ -3,10 +3,10 @@
 use anyhow::{Result, bail};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tidegate_client::{Client, Code};
 
-use super::Client;
+use super::connect::code_of;
 use super::kinds::KindInfo;
-use super::refusal::{Code, code_of};
 
 /// Small enough that the first rows show soon, large enough that a page costs
 /// its rows and not its round trip.

@@ -7,8 +7,9 @@ use std::thread::JoinHandle;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
+use super::connect;
+use super::kinds::KindInfo;
 use super::list::{Selection, Sink, run};
-use super::{Client, kinds::KindInfo};
 use crate::cli::ConnectionArgs;
 
 /// Answers one request after the other, and returns their variables.
@@ -85,7 +86,7 @@ fn listed(
     let token_file = directory.path().join("token");
     std::fs::write(&token_file, "token").unwrap();
     let (server, serving) = scripted(answers);
-    let client = Client::new(&ConnectionArgs { server, token_file: Some(token_file), ca_file: None }).unwrap();
+    let client = connect(&ConnectionArgs { server, token_file: Some(token_file), ca_file: None }).unwrap();
     let kind: KindInfo = crate::output::test_kind();
     let selection = Selection { kind, namespace: Some("default".into()), labels: None, fields: None };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

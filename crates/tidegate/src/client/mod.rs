@@ -1,22 +1,11 @@
-//! A client of the API: GraphQL over HTTP and over a WebSocket.
-//!
-//! Invariant: the token goes to the server that was named and nowhere else; no
-//! message and no log line holds it.
+//! What the commands ask of a server: kinds, lists and watches, over the
+//! connection that the flags name.
 
-mod connection;
+mod connect;
 pub mod kinds;
 pub mod list;
 #[cfg(test)]
 mod list_tests;
-mod plane;
-#[cfg(test)]
-mod plane_tests;
-mod refusal;
-mod tls;
-mod token;
-mod unreachable;
 pub mod watch;
 
-pub use connection::Client;
-pub use plane::RemotePlane;
-pub use refusal::Refusal;
+pub use connect::{connect, connect_patiently, next_step};

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use anyhow::Result;
 use serde_json::{Value, json};
 use tidegate_admission::State;
+use tidegate_client::Client;
 use tidegate_model::kinds::KindSet;
 use tidegate_model::{GroupResource, Object, ObjectKey};
 use tidegate_server::api::{CrdKinds, NAMESPACES};
 
 use crate::cli::ConnectionArgs;
-use crate::client::Client;
+use crate::client::connect;
 use crate::client::kinds::{self, KindInfo};
 use crate::client::list::{self, Selection, Sink};
 
@@ -30,7 +31,7 @@ impl Assumed {
     }
 
     pub async fn of_server(connection: &ConnectionArgs) -> Result<Self> {
-        let client = Client::new(connection)?;
+        let client = connect(connection)?;
         let known = kinds::fetch(&client).await?;
         let mut definitions = CrdKinds::default();
         for crd in all(&client, &known, "customresourcedefinitions.apiextensions.k8s.io").await? {

@@ -6,9 +6,10 @@ use anyhow::{Result, bail};
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::json;
+use tidegate_client::Client;
 
 use crate::cli::{ConnectionArgs, QuarantineArgs, QuarantineCommand};
-use crate::client::Client;
+use crate::client::connect;
 use crate::output::{Table, age};
 
 const CONTROLLERS: &str = "{ controllers { name kind leader queueDepth oldestWaitingTime inFlight delayed quarantined \
@@ -40,7 +41,7 @@ struct Controller {
 }
 
 pub async fn list(args: &ConnectionArgs) -> Result<()> {
-    let found: Controllers = Client::new(args)?.query(CONTROLLERS, json!({})).await?;
+    let found: Controllers = connect(args)?.query(CONTROLLERS, json!({})).await?;
     let now = Utc::now();
     let rows: Vec<Vec<String>> = found.controllers.into_iter().map(|controller| row(controller, now)).collect();
     let head = [
@@ -99,7 +100,7 @@ struct Held {
 }
 
 pub async fn quarantine(args: &QuarantineArgs) -> Result<()> {
-    let client = Client::new(&args.connection)?;
+    let client = connect(&args.connection)?;
     match &args.command {
         QuarantineCommand::List { controller } => show(&client, controller.as_deref()).await,
         QuarantineCommand::Release { all, controller, key } => {

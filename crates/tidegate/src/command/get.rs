@@ -5,10 +5,11 @@ use std::io;
 use anyhow::{Result, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tidegate_client::Client;
 
 use super::select::{namespaces, selection};
 use crate::cli::{GetArgs, OutputFormat};
-use crate::client::Client;
+use crate::client::connect;
 use crate::client::list::{self, Selection};
 use crate::output::Printer;
 
@@ -19,7 +20,7 @@ pub async fn run(args: GetArgs) -> Result<()> {
     if args.select.name().is_some() && (args.select.selector.is_some() || args.select.field_selector.is_some()) {
         return Err(super::UsageError("a name and a selector exclude each other: give one of them".into()).into());
     }
-    let client = Client::new(&args.connection)?;
+    let client = connect(&args.connection)?;
     let selection = selection(&client, &args.select).await?;
     let mut printer = Printer::new(io::stdout().lock(), args.output, selection.kind.clone(), namespaces(&args.select));
     if let Some(name) = args.select.name() {

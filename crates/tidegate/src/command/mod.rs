@@ -50,6 +50,9 @@ pub fn run(cli: Cli) -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
+            if let Some(step) = crate::client::next_step(&error) {
+                eprintln!("  next: {step}");
+            }
             ExitCode::from(if error.is::<UsageError>() { USAGE } else { FAILED })
         }
     }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Deserialize;
 use serde_json::json;
+use tidegate_client::Client;
 use tidegate_model::terminal::one_line;
 
 use super::{FAILED, repo_verify};
 use crate::cli::{Account, RepoArgs, RepoCommand};
-use crate::client::Client;
+use crate::client::connect_patiently;
 
 /// The longest `remote.fetch_timeout`, and some time to project.
 pub const SYNC_TIME_MAX: Duration = Duration::from_secs(25 * 3600);
@@ -19,7 +20,7 @@ const SYNC: &str = "mutation($namespace: String!, $name: String!) { syncReposito
                     { inForce reason message problems resourceVersion created updated deleted } }";
 
 pub async fn run(args: &RepoArgs) -> Result<ExitCode> {
-    let client = Client::patient(&args.connection, SYNC_TIME_MAX)?;
+    let client = connect_patiently(&args.connection, SYNC_TIME_MAX)?;
     match &args.command {
         RepoCommand::Sync { repository } => sync(&client, repository).await,
         RepoCommand::Verify { repositories, repair } => repo_verify::run(&client, repositories, *repair).await,

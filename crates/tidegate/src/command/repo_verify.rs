@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::json;
+use tidegate_client::Client;
 use tidegate_server::repos::{Report, Sort};
 
 use super::FAILED;
 use crate::cli::Account;
-use crate::client::Client;
+
 use crate::progress::grouped;
 
 const LIST: &str = "query($after: String) { resources(apiVersion: \"tidegate.dev/v1\", kind: \"Repository\", after: $after) \

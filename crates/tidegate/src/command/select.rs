@@ -1,10 +1,11 @@
 //! From what was typed to a selection of objects.
 
 use anyhow::{Result, bail};
+use tidegate_client::Client;
 
 use super::UsageError;
 use crate::cli::SelectArgs;
-use crate::client::Client;
+
 use crate::client::kinds::{self, KindInfo};
 use crate::client::list::Selection;
 use crate::output::Namespaces;

@@ -9,9 +9,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tidegate_client::Client;
 
 use crate::cli::{Account, TokenArgs, TokenCommand};
-use crate::client::Client;
+use crate::client::connect;
 
 const CREATE: &str = "mutation($input: CreateTokenInput!) { createToken(input: $input) { token id expiresAt } }";
 const REVOKE: &str = "mutation($input: RevokeTokenInput!) { revokeToken(input: $input) }";
@@ -25,7 +26,7 @@ struct Token {
 }
 
 pub async fn run(args: &TokenArgs) -> Result<()> {
-    let client = Client::new(&args.connection)?;
+    let client = connect(&args.connection)?;
     match &args.command {
         TokenCommand::Create { service_account, ttl, output } => {
             create(&client, service_account, *ttl, output.as_deref()).await
@@ -49,12 +50,11 @@ async fn create(client: &Client, account: &Account, ttl: Option<Duration>, outpu
         Some(path) => Box::new(create_file(path)?),
         None => Box::new(io::stdout().lock()),
     };
-    let made: Result<Data> = client.query(CREATE, json!({"input": input})).await;
-    let token = match made {
+    let token = match client.query::<Data>(CREATE, json!({"input": input})).await {
         Ok(data) => data.create_token,
         Err(error) => {
             discard(output);
-            return Err(error);
+            return Err(error.into());
         }
     };
     writeln!(out, "{}", token.token).and_then(|()| out.flush()).context("failed to write the token")?;

@@ -7,14 +7,14 @@ use tokio::time::Instant;
 
 use super::select::{namespaces, narrowed, selection};
 use crate::cli::WatchArgs;
-use crate::client::Client;
+use crate::client::connect;
 use crate::client::watch::{self, Flow, From};
 use crate::output::WatchPrinter;
 use crate::units::show_duration;
 
 pub async fn run(args: WatchArgs) -> Result<()> {
     let deadline = args.timeout.map(|timeout| Instant::now() + timeout);
-    let client = Client::new(&args.connection)?;
+    let client = connect(&args.connection)?;
     let selection = narrowed(selection(&client, &args.select).await?, args.select.name());
     let mut printer =
         WatchPrinter::new(io::stdout().lock(), args.output, selection.kind.clone(), namespaces(&args.select));

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::cli::ConnectionArgs;
-use crate::client::Client;
+use crate::client::connect;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -24,7 +24,7 @@ struct Data {
 }
 
 pub async fn run(args: &ConnectionArgs) -> Result<()> {
-    let data: Data = Client::new(args)?.query("{ whoami { user groups tokenId expiresAt } }", json!({})).await?;
+    let data: Data = connect(args)?.query("{ whoami { user groups tokenId expiresAt } }", json!({})).await?;
     let Identity { user, groups, token_id, expires_at } = data.whoami;
     let optional = [("token id", token_id), ("expires", expires_at)];
     let lines = [("user", user), ("groups", groups.join(", "))].into_iter();

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 pub use defaults::{DATA_DIR, LOG_FILTER};
 pub use layers::{Sources, load};
-pub use setting::{Bytes, LogFormat, Switch};
+pub use setting::{Bytes, LogFormat, Switch, log_format};
 
 /// The flags that keys have of their own.
 #[cfg(test)]

@@ -45,6 +45,11 @@ pub enum LogFormat {
     Json,
 }
 
+/// For commands whose format is a flag of its own.
+pub fn log_format(text: &str) -> Result<LogFormat, String> {
+    LogFormat::parse(text)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Switch {
     On,

@@ -5,13 +5,13 @@ use std::io::Write;
 use anyhow::Result;
 use chrono::Utc;
 use serde_json::{Value, json};
+use tidegate_client::Event;
 use tidegate_model::yaml;
 
 use super::columns::{Columns, Namespaces};
 use super::table::Table;
 use crate::cli::OutputFormat;
 use crate::client::kinds::KindInfo;
-use crate::client::watch::Event;
 
 const COLUMN_CHARS_MIN: usize = 16;
 
@@ -72,7 +72,7 @@ mod tests {
 
     use super::super::columns::tests::kind;
     use super::*;
-    use crate::client::watch::EventType;
+    use tidegate_client::EventType;
 
     fn check(format: OutputFormat, expected: Expect) {
         let mut out = Vec::new();

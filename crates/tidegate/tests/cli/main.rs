@@ -6,6 +6,7 @@
 mod catalog;
 mod check;
 mod client;
+mod control;
 mod controllers;
 mod git;
 mod help;

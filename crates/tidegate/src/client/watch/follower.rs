@@ -6,48 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
-use crate::client::refusal::{Code, Refusal};
+use tidegate_client::{Code, Event, EventType, Refusal};
 
 /// Objects remembered, to tell after an expired cursor which of them are gone.
 /// About 150 bytes each, so at most ~300 MiB; a wider watch goes on without.
 const KNOWN_OBJECTS_MAX: usize = 2_000_000;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum EventType {
-    Added,
-    Modified,
-    Deleted,
-    Bookmark,
-}
-
-impl EventType {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "ADDED",
-            Self::Modified => "MODIFIED",
-            Self::Deleted => "DELETED",
-            Self::Bookmark => "BOOKMARK",
-        }
-    }
-}
-
-#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Event {
-    #[serde(rename = "type")]
-    pub event_type: EventType,
-    pub namespace: Option<String>,
-    pub name: Option<String>,
-    pub resource_version: String,
-    /// The last state for a DELETED; null if it went while nobody watched.
-    pub object: Option<Value>,
-    #[serde(skip_serializing)]
-    pub initial_events_end: bool,
-}
 
 /// Where the caller wants to begin.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,25 +1,23 @@
 //! A watch that outlives its connections.
 //!
 //! `follower` decides, as a pure state machine, where to start and what to
-//! show; `socket` speaks `graphql-transport-ws`; this file joins them.
+//! show; the client's `Socket` speaks `graphql-transport-ws`; this file joins them.
 //!
 //! Invariant: the cursor moves only with an event that was handed on, so a lost
 //! connection repeats nothing and skips nothing.
 
 mod backoff;
 mod follower;
-mod socket;
 
 use anyhow::{Result, anyhow};
 use serde_json::{Map, Value};
+use tidegate_client::{Client, End, Event, Refusal, Socket};
 
-pub use follower::{Event, EventType, From};
-pub use socket::{End, Socket};
+pub use follower::From;
 
 use super::kinds::KindInfo;
+use super::list;
 use super::list::Selection;
-use super::refusal::Refusal;
-use super::{Client, list};
 use backoff::Backoff;
 use follower::{Follower, Next, Start};
 

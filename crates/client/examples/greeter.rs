@@ -1,15 +1,22 @@
 //! A controller in one file: for each `Greeting` it reports the text that the
-//! spec asks for. A program that runs it needs a plane, such as the one of
-//! `tidegate control`; everything that is the author's is here.
+//! spec asks for.
+//!
+//! With the objects of `examples/greetings` in force and a token of their
+//! service account:
+//!
+//! ```text
+//! cargo run -p tidegate-client --example greeter -- http://127.0.0.1:7300 greeter.token
+//! ```
 
+use std::error::Error;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::json;
+use tidegate_client::{Client as Connection, Options, RemotePlane, TokenSource};
 use tidegate_model::ObjectKey;
-use tidegate_runtime::{
-    AddError, Client, Controller, Kind, Manager, ManagerOptions, Next, Plane, ReconcileError, Reconciler,
-};
+use tidegate_runtime::{Client, Controller, Kind, Manager, ManagerOptions, Next, ReconcileError, Reconciler};
+use tokio::sync::watch;
 
 /// The part of the object that this controller reads.
 #[derive(Deserialize)]
@@ -53,16 +60,29 @@ impl Reconciler for Greeter {
     }
 }
 
-/// A manager with this one controller; `run` it until it is time to stop.
-fn manager(plane: Arc<dyn Plane>, holder: &str) -> Result<Manager, AddError> {
-    let manager = Manager::new(plane, ManagerOptions::new("default", "greeter", holder));
+/// Greets until `stop` is true.
+pub async fn run(server: &str, token_file: &str, stop: watch::Receiver<bool>) -> Result<(), Box<dyn Error>> {
+    let connection = Connection::new(&Options::new(server, TokenSource::File(token_file.into())))?;
+    // Of several greeters one works; each needs a name of its own.
+    let holder = format!("greeter-{}", std::process::id());
+    let options = ManagerOptions::new("default", "greeter", &holder);
+    let manager = Manager::new(Arc::new(RemotePlane::new(connection)), options);
     let kind = Kind::new("example.com/v1", "Greeting", "greetings");
     let greeter = Greeter { kind: kind.clone(), client: manager.client() };
     manager.add(Controller::new("greeter", kind, greeter).concurrency(4))?;
-    Ok(manager)
+    manager.run(stop).await;
+    Ok(())
 }
 
-fn main() {
-    // Wired by the program that has a plane: `manager(plane, "me")?.run(stop)`.
-    let _ = manager;
+#[tokio::main]
+pub async fn main() -> Result<(), Box<dyn Error>> {
+    tracing_subscriber::fmt().init();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [server, token_file] = &arguments[..] else { return Err("give SERVER and TOKEN_FILE".into()) };
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(async move {
+        let _ = tokio::signal::ctrl_c().await;
+        stop.send_replace(true);
+    });
+    run(server, token_file, stopped).await
 }

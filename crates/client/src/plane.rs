@@ -14,9 +14,7 @@ use tidegate_runtime::{
     StateRow, WatchEvent, WatchStream,
 };
 
-use super::Client;
-use super::refusal::Refusal;
-use super::watch::{End, EventType, Socket};
+use crate::{Client, ClientError, End, EventType, Refusal, Socket};
 
 /// Objects of one page: a page ends at 32 MiB by the server's default.
 const PAGE_OBJECTS: u64 = 5_000;
@@ -32,10 +30,7 @@ impl RemotePlane {
 
     /// The `data` of one operation.
     pub async fn ask<T: DeserializeOwned>(&self, query: &str, variables: Value) -> Result<T, ApiError> {
-        self.0.query(query, variables).await.map_err(|error| match error.downcast::<Refusal>() {
-            Ok(refusal) => refused(&refusal),
-            Err(error) => ApiError::new(Fault::Unavailable, format!("{error:#}")),
-        })
+        self.0.query(query, variables).await.map_err(failed)
     }
 }
 
@@ -112,8 +107,7 @@ impl Source for RemotePlane {
             ("kind".to_owned(), json!(&*kind.kind)),
             ("resourceVersion".to_owned(), json!(after.to_string())),
         ]);
-        let opened = Socket::open(&self.0, variables).await;
-        let opened = opened.map_err(|error| ApiError::new(Fault::Unavailable, format!("{error:#}")))?;
+        let opened = Socket::open(&self.0, variables).await.map_err(failed)?;
         Ok(Box::new(Stream { socket: opened.map_err(ended)?, kind: kind.clone() }))
     }
 }
@@ -273,6 +267,16 @@ fn write(kind: &Kind, at: &Precondition) -> Value {
 
 fn fence_input(fence: &Fence) -> Value {
     json!({"namespace": &*fence.namespace, "name": &*fence.name, "holder": &*fence.holder, "transitions": fence.transitions})
+}
+
+fn failed(error: ClientError) -> ApiError {
+    let fault = match &error {
+        ClientError::Refused(refusal) => return refused(refusal),
+        ClientError::Token(_) => Fault::Unauthenticated,
+        _ => Fault::Unavailable,
+    };
+    let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+    ApiError::new(fault, format!("{error}{source}"))
 }
 
 fn ended(end: End) -> ApiError {

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
 use futures_util::{SinkExt, StreamExt};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -15,8 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config};
 
-use super::follower::Event;
-use crate::client::{Client, Refusal};
+use crate::{Client, ClientError, Refusal};
 
 /// The server pings every 30 s: who is silent for three of them is gone.
 const SILENCE_MAX: Duration = Duration::from_secs(90);
@@ -30,6 +28,40 @@ const QUERY: &str = "subscription($apiVersion: String!, $kind: String!, $namespa
     event: watchResources(apiVersion: $apiVersion, kind: $kind, namespace: $namespace, labelSelector: $labelSelector, \
     fieldSelector: $fieldSelector, resourceVersion: $resourceVersion, sendInitialEvents: $sendInitialEvents) { \
     type namespace name resourceVersion object initialEventsEnd } }";
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum EventType {
+    Added,
+    Modified,
+    Deleted,
+    Bookmark,
+}
+
+impl EventType {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+            Self::Bookmark => "BOOKMARK",
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    #[serde(rename = "type")]
+    pub event_type: EventType,
+    pub namespace: Option<String>,
+    pub name: Option<String>,
+    pub resource_version: String,
+    /// The last state for a DELETED; null if it went while nobody watched.
+    pub object: Option<Value>,
+    #[serde(skip_serializing)]
+    pub initial_events_end: bool,
+}
 
 /// Why no more events come.
 pub enum End {
@@ -68,12 +100,10 @@ struct Data {
 impl Socket {
     /// Connects, says who we are, and subscribes. The outer error is ours
     /// alone: no token, no address.
-    pub async fn open(client: &Client, variables: Map<String, Value>) -> Result<Result<Self, End>> {
-        let mut request = client
-            .socket_url()
-            .as_str()
-            .into_client_request()
-            .context("the server's address is not one for a WebSocket")?;
+    pub async fn open(client: &Client, variables: Map<String, Value>) -> Result<Result<Self, End>, ClientError> {
+        let url = client.socket_url();
+        let wrong = |reason: Error| ClientError::Address { server: url.to_string(), reason: Some(reason.to_string()) };
+        let mut request = url.as_str().into_client_request().map_err(wrong)?;
         request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static("graphql-transport-ws"));
         let config = WebSocketConfig::default()
             .max_message_size(Some(MESSAGE_BYTES_MAX))

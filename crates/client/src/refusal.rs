@@ -48,34 +48,15 @@ impl Refusal {
     pub fn code_text(&self) -> &str {
         self.extensions.get("code").and_then(Value::as_str).unwrap_or_default()
     }
-
-    /// What to type next, where the server's message does not say it.
-    fn next_step(&self) -> Option<&'static str> {
-        match self.code() {
-            Code::Unauthenticated => Some(
-                "name the token's file with --token-file; the server's admin token is `admin.token` in its data directory",
-            ),
-            Code::Forbidden => Some("`tidegate whoami` tells who you are"),
-            Code::KindNotFound => Some("`tidegate kinds` lists what there is"),
-            Code::CursorLost => Some("watch again without --since"),
-            Code::ListExpired | Code::Later | Code::Other => None,
-        }
-    }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.code_text() {
-            "" => write!(f, "{}", self.message)?,
-            code => write!(f, "{} ({code})", self.message)?,
+            "" => write!(f, "{}", self.message),
+            code => write!(f, "{} ({code})", self.message),
         }
-        self.next_step().map_or(Ok(()), |step| write!(f, "\n  next: {step}"))
     }
 }
 
 impl std::error::Error for Refusal {}
-
-/// The code of a failure, if it was the server that refused.
-pub fn code_of(error: &anyhow::Error) -> Option<Code> {
-    error.downcast_ref::<Refusal>().map(Refusal::code)
-}

@@ -6,9 +6,11 @@ use std::io;
 use reqwest::Url;
 use rustls::CertificateError;
 
-pub fn explain(url: &Url, error: &reqwest::Error) -> anyhow::Error {
+use crate::ClientError;
+
+pub fn explain(url: &Url, error: &reqwest::Error) -> ClientError {
     let reason = deepest(error);
-    let (reason, next) = match tls_error(error) {
+    let (reason, remedy) = match tls_error(error) {
         Some(error) => of_tls(error, url),
         // Connected, and then something that is no HTTP.
         None if url.scheme() == "http" && error.is_request() && !error.is_connect() && !error.is_timeout() => {
@@ -16,7 +18,7 @@ pub fn explain(url: &Url, error: &reqwest::Error) -> anyhow::Error {
         }
         None => (reason.to_string(), "start it with `tidegate serve`, or name another with --server".to_owned()),
     };
-    anyhow::anyhow!("cannot reach {url}: {reason}\n  next: {next}")
+    ClientError::Unreachable { url: url.to_string(), reason, remedy }
 }
 
 fn of_tls(error: &rustls::Error, url: &Url) -> (String, String) {

@@ -1,0 +1,132 @@
+//! `tidegate control` as people run it: health, its token, a server that is
+//! away.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Instant;
+
+use rustix::process::Signal;
+
+use super::process::{PATIENCE, QUIET, Running, Said, Site, free_port};
+
+fn control(site: &Site, flags: &str) -> Running {
+    Running::start(&mut site.client(&format!("control {flags}")))
+}
+
+/// `None` if nobody answers.
+fn get(port: u16, path: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    let status = text.split(' ').nth(1)?.parse().ok()?;
+    Some((status, text.split_once("\r\n\r\n")?.1.to_owned()))
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < PATIENCE, "{what} did not come true");
+    }
+}
+
+fn warnings(log: &str) -> Vec<&str> {
+    log.lines().filter(|line| line.contains("\"WARN\"") || line.contains("\"ERROR\"")).collect()
+}
+
+fn refused(site: &Site, flags: &str, expected: &[&str]) {
+    let Said { code, err, .. } = site.say(&format!("control {flags}"));
+    assert_eq!(code, Some(1), "{flags}: {err}");
+    for text in expected {
+        assert!(err.contains(text), "{flags}: {err}");
+    }
+}
+
+#[test]
+fn health_and_metrics() {
+    let site = Site::new();
+    let _server = site.serve_with(QUIET);
+    let port = free_port();
+    let mut manager = control(&site, &format!("--listen 127.0.0.1:{port}"));
+    manager.err.until("\"leading\"");
+    assert_eq!(get(port, "/livez"), Some((200, "ok\n".into())));
+    assert_eq!(get(port, "/readyz").unwrap().0, 200);
+    until("a reconcile is counted", || {
+        let (status, text) = get(port, "/metrics").unwrap();
+        assert_eq!(status, 200);
+        text.contains("tidegate_controller_leading 1") && text.contains("tidegate_controller_reconciles_total{")
+    });
+    let (status, text) = get(port, "/graphql").unwrap();
+    assert!(status == 404 && text.contains("/livez, /readyz and /metrics"), "{text}");
+    manager.signal(Signal::TERM);
+    assert!(manager.wait().success());
+}
+
+#[test]
+fn what_is_wrong_is_said_at_the_start() {
+    let site = Site::new();
+    let _server = site.serve_with(QUIET);
+    fs::write(site.path("empty.token"), "\n").unwrap();
+    fs::write(site.path("words.token"), "two words").unwrap();
+    refused(&site, "--token-file missing.token", &["missing.token", "tidegate token create"]);
+    refused(&site, "--token-file empty.token", &["empty.token is empty", "tidegate token create"]);
+    refused(&site, "--token-file words.token", &["words.token does not hold a token"]);
+    refused(&site, "--listen 0.0.0.0:1", &["0.0.0.0:1 is not a loopback address", "--allow-plaintext"]);
+    let taken = format!("--listen 127.0.0.1:{}", site.port);
+    refused(&site, &taken, &["is in use", "--listen"]);
+    assert_eq!(site.say("control --log-format loud").code, Some(2));
+}
+
+#[test]
+fn logs_for_people() {
+    let site = Site::new();
+    let _server = site.serve_with(QUIET);
+    let mut manager = control(&site, "--log-format human");
+    let line = manager.err.until("the controller manager runs");
+    assert!(!line.starts_with('{'), "{line}");
+}
+
+/// From before its first start, and again in the middle of its work.
+#[test]
+fn a_server_that_is_away_is_one_line() {
+    let site = Site::new();
+    // It makes the token.
+    drop(site.serve_with(QUIET));
+    let port = free_port();
+    let mut manager = control(&site, &format!("--listen 127.0.0.1:{port}"));
+    manager.err.until("the server does not answer");
+    until("it is not ready", || get(port, "/readyz").is_some_and(|(status, _)| status == 503));
+    assert_eq!(get(port, "/livez").unwrap().0, 200);
+    let mut server = site.serve_with(QUIET);
+    manager.err.until("the server answers again");
+    manager.err.until("\"leading\"");
+    until("it is ready", || get(port, "/readyz").is_some_and(|(status, _)| status == 200));
+
+    server.signal(Signal::KILL);
+    server.wait();
+    until("it notices", || get(port, "/readyz").is_some_and(|(status, _)| status == 503));
+    let server = site.serve_with(QUIET);
+    manager.err.until("\"leading\"");
+    manager.signal(Signal::TERM);
+    assert!(manager.wait().success());
+    let log = manager.err.rest();
+    assert!(warnings(&log).len() <= 2, "more than a line each: {:#?}", warnings(&log));
+    drop(server);
+}
+
+#[test]
+fn a_refused_token_is_one_line_and_its_successor_is_read() {
+    let site = Site::new();
+    let _server = site.serve_with(QUIET);
+    fs::write(site.path("manager.token"), "stale").unwrap();
+    let mut manager = control(&site, "--token-file manager.token");
+    manager.err.until("the server refuses the token");
+    let made = site.say("token create --service-account system/controller-manager").good();
+    fs::write(site.path("manager.token"), made).unwrap();
+    manager.err.until("\"leading\"");
+    manager.signal(Signal::TERM);
+    assert!(manager.wait().success());
+    let log = manager.err.rest();
+    assert_eq!(warnings(&log).len(), 1, "{:#?}", warnings(&log));
+}
