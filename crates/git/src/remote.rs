@@ -108,7 +108,9 @@ impl Remote {
         let mut command = program.isolated(Path::new("sh"), dir);
         let blocks = (self.limits.pack_bytes_max / BLOCK_BYTES).max(1);
         command.args(["-c", LIMITED, &blocks.to_string()]).arg(&program.git);
-        command.env("GIT_DIR", dir).env("GIT_ALLOW_PROTOCOL", self.url.scheme().name());
+        // Where it runs, not where that was: a repository that is put away during
+        // a fetch takes it along, and one of the same name gets nothing of it.
+        command.env("GIT_DIR", ".").env("GIT_ALLOW_PROTOCOL", self.url.scheme().name());
         let mut settings = vec![
             ("http.lowSpeedLimit".to_owned(), RATE_BYTES_PER_S_MIN.to_string()),
             ("http.lowSpeedTime".to_owned(), self.limits.stall_max.as_secs().max(1).to_string()),

@@ -11,6 +11,7 @@ mod recovery;
 mod refusals;
 mod remote;
 mod storm;
+mod superseded;
 mod transport;
 mod unruly;
 

@@ -1,11 +1,14 @@
 //! A server that died between the move of a ref and its projection.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 
 use rustix::process::Signal;
 
 use super::super::process::said;
-use super::{CRD, Hosted, git, widget};
+use super::deleted::wait_until;
+use super::{CRD, Hosted, Tree, admin, git, widget};
 
 #[test]
 fn a_head_that_was_not_projected_is_in_force_after_the_start() {
@@ -67,9 +70,64 @@ fn a_head_that_cannot_be_projected_is_said_by_readiness_and_mended_by_a_push() {
     assert!(site.say("get widget a -o yaml").good().contains("size: 3"));
 }
 
+/// The note on the Repository object is written after the transaction that
+/// it is about: a crash in between leaves it behind.
+#[test]
+fn a_note_that_was_not_written_is_written_after_the_start() {
+    let mut hosted = Hosted::start();
+    let repository =
+        "apiVersion: tidegate.dev/v1\nkind: Repository\nmetadata: {name: goods, namespace: default}\nspec: {}\n";
+    hosted.tree.write("crd.yaml", CRD).write("goods.yaml", repository).commit().pushed();
+    let goods = Tree::clone(&hosted.site, "default/goods", "goods");
+    goods.write("a.yaml", &widget("a", 1)).commit().pushed();
+    let noted = |hosted: &Hosted, commit: &str, objects: usize| {
+        wait_until("it is noted", || {
+            let text = hosted.site.say("get repository goods -o json").good();
+            let object: serde_json::Value = serde_json::from_str(&text).unwrap();
+            let note = &object["status"]["inForce"];
+            note["commit"] == commit && note["objects"] == objects
+        });
+    };
+    let first = goods.head();
+    noted(&hosted, &first, 1);
+    goods.write("b.yaml", &widget("b", 1)).commit().pushed();
+    noted(&hosted, &goods.head(), 2);
+    // As such a crash leaves it: the old note with the new state.
+    let version = hosted.field("repository goods", "/metadata/resourceVersion");
+    let note = format!(
+        r#"mutation {{ updateResourceStatus(input: {{apiVersion: "tidegate.dev/v1", kind: "Repository",
+           namespace: "default", name: "goods", resourceVersion: "{version}",
+           status: {{inForce: {{commit: "{first}", objects: 1}}}}}}) {{ name }} }}"#
+    );
+    let answer = graphql(&hosted, &note);
+    assert!(answer.contains(r#""name":"goods""#), "{answer}");
+    hosted.server.kill();
+    hosted.server = hosted.site.serve();
+    noted(&hosted, &goods.head(), 2);
+
+    // And wherever a kill right after a push happens to come.
+    for size in 2..6 {
+        goods.write("a.yaml", &widget("a", size)).commit().pushed();
+        hosted.server.kill();
+        hosted.server = hosted.site.serve();
+        noted(&hosted, &goods.head(), 2);
+        assert_eq!(hosted.field("widget a", "/spec/size"), size.to_string());
+    }
+}
+
+fn graphql(hosted: &Hosted, query: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", hosted.site.port)).unwrap();
+    let body = serde_json::json!({"query": query}).to_string();
+    let (token, length) = (admin(&hosted.site), body.len());
+    let head = "POST /graphql HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n";
+    write!(stream, "{head}authorization: Bearer {token}\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
 pub fn ready(port: u16) -> (u16, String) {
-    use std::io::{Read, Write};
-    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     write!(stream, "GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
