@@ -11,6 +11,13 @@ pub struct ControllerReport {
     pub kind: String,
     /// Who runs it.
     pub leader: String,
+    /// Under which term of which lease.
+    #[serde(default)]
+    pub lease_namespace: String,
+    #[serde(default)]
+    pub lease_name: String,
+    #[serde(default)]
+    pub lease_transitions: i64,
     /// Keys that wait for a worker.
     pub queue_depth: usize,
     /// Since when the longest of them waits, in milliseconds since 1970.

@@ -193,7 +193,7 @@ Examples:
   tidegate quarantine release --all --controller products")]
     Release {
         /// Everything that is in quarantine
-        #[arg(long, conflicts_with = "key", required_unless_present = "key")]
+        #[arg(long, conflicts_with = "key")]
         all: bool,
         /// Of one controller
         #[arg(long, value_name = "NAME")]

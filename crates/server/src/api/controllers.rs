@@ -6,6 +6,7 @@
 //! together.
 
 use bytes::Bytes;
+use chrono::Utc;
 use serde_json::Value;
 use tidegate_model::{GroupResource, ResourceVersion};
 use tidegate_runtime::{ControllerReport, rows};
@@ -13,7 +14,7 @@ use tidegate_store::{CommitError, Transaction};
 
 use super::Api;
 use super::error::{ApiError, Code};
-use super::fence::{Fence, lease_lost};
+use super::fence::{Fence, lease_key, lease_lost};
 use crate::identity::{Attributes, SUBRESOURCE_QUARANTINE, Session, Verb};
 
 /// Of one answer: about 100 bytes a row.
@@ -28,6 +29,16 @@ const QUARANTINED_MAX: usize = 10_000;
 pub struct StateEntry {
     pub name: String,
     pub value: Bytes,
+}
+
+/// What a controller last said of itself, and what the server knows of it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SeenController {
+    pub report: ControllerReport,
+    /// How far its checkpoint is behind the store.
+    pub behind_versions: Option<u64>,
+    /// Its leader holds the lease now.
+    pub leads: bool,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -84,9 +95,7 @@ impl Api {
         }
     }
 
-    /// What each controller last said of itself, and how many versions its
-    /// checkpoint is behind the store.
-    pub fn controllers(&self, session: &Session) -> Result<Vec<(ControllerReport, Option<u64>)>, ApiError> {
+    pub fn controllers(&self, session: &Session) -> Result<Vec<SeenController>, ApiError> {
         self.authorize(session, &attributes(Verb::List))?;
         let view = self.0.store.view();
         let mut reports = Vec::new();
@@ -94,8 +103,10 @@ impl Api {
             let (name, value) = row?;
             match serde_json::from_slice::<ControllerReport>(&value) {
                 Ok(report) => {
-                    let behind = behind(&report, view.version());
-                    reports.push((report, behind));
+                    let behind_versions = behind(&report, view.version());
+                    let lease = view.get(&lease_key(&report.lease_namespace, &report.lease_name))?;
+                    let leads = lease.is_some_and(|lease| fence(&report).is_held(&lease, Utc::now()));
+                    reports.push(SeenController { report, behind_versions, leads });
                 }
                 Err(error) => tracing::warn!(%name, %error, "a controller's report cannot be read"),
             }
@@ -175,6 +186,16 @@ fn mark(controller: &str, row: &str) -> String {
 
 fn attributes(verb: Verb) -> Attributes {
     Attributes::new(verb, &GroupResource::new("tidegate.dev", "controllerstates"))
+}
+
+/// The term that a controller worked under when it said so.
+fn fence(report: &ControllerReport) -> Fence {
+    Fence {
+        namespace: report.lease_namespace.clone(),
+        name: report.lease_name.clone(),
+        holder: report.leader.clone(),
+        transitions: report.lease_transitions,
+    }
 }
 
 fn behind(report: &ControllerReport, newest: ResourceVersion) -> Option<u64> {

@@ -6,10 +6,12 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use tidegate_model::{GroupResource, Object, ObjectKey, ResourceVersion};
 use tidegate_store::{Expect, Op, Rebased, StoredObject, Write};
 
 use super::error::{ApiError, Code};
+use super::lease::has_ended;
 
 /// Which term of which lease.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,6 +40,13 @@ impl Fence {
             op: Op::Delete,
             rebase: Some(Arc::new(judge)),
         }
+    }
+
+    /// In force, and renewed in time.
+    pub(super) fn is_held(&self, lease: &StoredObject, now: DateTime<Utc>) -> bool {
+        let is_held =
+            |lease: &Object| self.is_in_force(lease) && lease.spec().is_some_and(|spec| !has_ended(spec, now));
+        Object::from_json(&lease.json).as_ref().is_some_and(is_held)
     }
 
     fn is_in_force(&self, lease: &Object) -> bool {

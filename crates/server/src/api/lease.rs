@@ -149,7 +149,7 @@ impl Term {
     }
 }
 
-fn has_ended(spec: &Value, now: DateTime<Utc>) -> bool {
+pub(super) fn has_ended(spec: &Value, now: DateTime<Utc>) -> bool {
     let renewed =
         spec.get("renewTime").and_then(Value::as_str).and_then(|text| DateTime::parse_from_rfc3339(text).ok());
     let seconds = spec.get("leaseDurationSeconds").and_then(Value::as_i64).unwrap_or(0);

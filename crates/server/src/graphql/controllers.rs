@@ -9,7 +9,6 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use chrono::DateTime;
 use serde_json::{Value, json};
-use tidegate_runtime::ControllerReport;
 
 use super::arguments::Arguments;
 use super::execute::{Caller, project_value, rfc3339};
@@ -18,7 +17,7 @@ use super::schema::{optional, required};
 use super::selection::Selection;
 use super::types::{FieldDef, Operation, RootField, TypeDef, Types};
 use crate::api::error::ApiError;
-use crate::api::{Fence, LeaseState, LeaseWrite, QuarantinedKey, StateEntry};
+use crate::api::{Fence, LeaseState, LeaseWrite, QuarantinedKey, SeenController, StateEntry};
 
 /// A term that is not renewed ends after this time.
 const LEASE_SECONDS: u64 = 15;
@@ -35,9 +34,7 @@ pub async fn run(
 ) -> Result<Vec<u8>, ApiError> {
     let Caller { api, session, .. } = caller;
     let value = match operation {
-        Operation::Controllers => {
-            api.controllers(session)?.iter().map(|(report, behind)| controller(report, *behind)).collect()
-        }
+        Operation::Controllers => api.controllers(session)?.iter().map(controller).collect(),
         Operation::Quarantine => {
             let held = api.quarantine(session, arguments.text("controller")?.as_deref())?;
             held.iter().map(quarantined).collect()
@@ -114,12 +111,13 @@ fn change(mut change: Arguments) -> Result<(String, Option<Bytes>), ApiError> {
     Ok((name, value.map(Bytes::from)))
 }
 
-fn controller(report: &ControllerReport, behind_versions: Option<u64>) -> Value {
+fn controller(SeenController { report, behind_versions, leads }: &SeenController) -> Value {
     json!({
         "name": report.controller,
         "apiVersion": report.api_version,
         "kind": report.kind,
         "leader": report.leader,
+        "leading": leads,
         "queueDepth": report.queue_depth,
         "oldestWaitingTime": report.oldest_waiting_ms.and_then(time),
         "inFlight": report.in_flight,
@@ -233,7 +231,8 @@ fn controller_type() -> TypeDef {
             ("name", text("name").required()),
             ("apiVersion", text("apiVersion").required()),
             ("kind", text("kind").required()),
-            ("leader", text("leader").required()),
+            ("leader", text("leader").required().describe("Who ran it when it last said so.")),
+            ("leading", scalar("leading", "Boolean").required().describe("Whether the leader holds its lease now.")),
             ("queueDepth", count("queueDepth").describe("Keys that wait for a worker.")),
             ("oldestWaitingTime", text("oldestWaitingTime").describe("Since when the longest of them waits.")),
             ("inFlight", count("inFlight")),

@@ -8,14 +8,17 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_client::Client;
 
+use super::UsageError;
 use crate::cli::{ConnectionArgs, QuarantineArgs, QuarantineCommand};
 use crate::client::connect;
+use crate::nearest::hint;
 use crate::output::{Table, age};
 
-const CONTROLLERS: &str = "{ controllers { name kind leader queueDepth oldestWaitingTime inFlight delayed quarantined \
+const CONTROLLERS: &str = "{ controllers { name kind leader leading queueDepth oldestWaitingTime inFlight delayed quarantined \
     failures checkpoint behindVersions behindSinceTime } }";
 const QUARANTINE: &str = "query($controller: String) { quarantine(controller: $controller) { \
     controller namespace name attempts error since } }";
+const NAMES: &str = "{ controllers { name } }";
 const RELEASE: &str = "mutation($input: ReleaseQuarantineInput!) { releaseQuarantine(input: $input) }";
 
 #[derive(Deserialize)]
@@ -29,6 +32,7 @@ struct Controller {
     name: String,
     kind: String,
     leader: String,
+    leading: bool,
     queue_depth: u64,
     oldest_waiting_time: Option<String>,
     in_flight: u64,
@@ -43,6 +47,12 @@ struct Controller {
 pub async fn list(args: &ConnectionArgs) -> Result<()> {
     let found: Controllers = connect(args)?.query(CONTROLLERS, json!({})).await?;
     let now = Utc::now();
+    let orphans = found.controllers.iter().filter(|controller| !controller.leading).count();
+    let remark = remark(found.controllers.len(), orphans);
+    if found.controllers.is_empty() {
+        eprintln!("{}", remark.unwrap_or_default());
+        return Ok(());
+    }
     let rows: Vec<Vec<String>> = found.controllers.into_iter().map(|controller| row(controller, now)).collect();
     let head = [
         "NAME",
@@ -58,7 +68,24 @@ pub async fn list(args: &ConnectionArgs) -> Result<()> {
         "VERSIONS-BEHIND",
         "BEHIND-FOR",
     ];
-    Ok(io::stdout().write_all(Table::new(head).render(&rows).as_bytes())?)
+    io::stdout().write_all(Table::new(head).render(&rows).as_bytes())?;
+    if let Some(remark) = remark {
+        eprintln!("{remark}");
+    }
+    Ok(())
+}
+
+/// If not all of them are at work.
+fn remark(all: usize, orphans: usize) -> Option<String> {
+    let next = "`tidegate serve` runs a manager unless --controllers=off, `tidegate control` runs one elsewhere";
+    match (all, orphans) {
+        (0, _) => Some(format!("no controller has ever run on this server\n  next: {next}")),
+        (_, 0) => None,
+        (all, orphans) if all == orphans => Some(format!(
+            "no controller manager runs: this is what the last one said before its lease ended\n  next: {next}"
+        )),
+        (all, orphans) => Some(format!("{orphans} of {all} are nobody's: the lease of their leader has ended")),
+    }
 }
 
 fn row(controller: Controller, now: DateTime<Utc>) -> Vec<String> {
@@ -67,7 +94,7 @@ fn row(controller: Controller, now: DateTime<Utc>) -> Vec<String> {
     vec![
         controller.name,
         controller.kind,
-        controller.leader,
+        if controller.leading { controller.leader } else { format!("{} (gone)", controller.leader) },
         controller.queue_depth.to_string(),
         for_how_long(controller.oldest_waiting_time),
         controller.in_flight.to_string(),
@@ -82,6 +109,16 @@ fn row(controller: Controller, now: DateTime<Utc>) -> Vec<String> {
 
 fn since(time: &str, now: DateTime<Utc>) -> String {
     age(time, now).unwrap_or_else(|| time.to_owned())
+}
+
+#[derive(Deserialize)]
+struct Names {
+    controllers: Vec<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
 }
 
 #[derive(Deserialize)]
@@ -103,8 +140,9 @@ pub async fn quarantine(args: &QuarantineArgs) -> Result<()> {
     let client = connect(&args.connection)?;
     match &args.command {
         QuarantineCommand::List { controller } => show(&client, controller.as_deref()).await,
-        QuarantineCommand::Release { all, controller, key } => {
-            release(&client, *all, controller.as_deref(), key.as_deref()).await
+        QuarantineCommand::Release { all: false, controller, key: None } => Err(what_to_release(controller.as_deref())),
+        QuarantineCommand::Release { controller, key, .. } => {
+            release(&client, controller.as_deref(), key.as_deref()).await
         }
     }
 }
@@ -123,8 +161,39 @@ async fn show(client: &Client, controller: Option<&str>) -> Result<()> {
     Ok(io::stdout().write_all(text.as_bytes())?)
 }
 
+/// What is in quarantine, of one controller or of all.
 async fn held(client: &Client, controller: Option<&str>) -> Result<Vec<Held>> {
-    Ok(client.query::<Quarantine>(QUARANTINE, json!({"controller": controller})).await?.quarantine)
+    let held = client.query::<Quarantine>(QUARANTINE, json!({"controller": controller})).await?.quarantine;
+    match controller {
+        // Nothing, or a name that was mistyped.
+        Some(controller) if held.is_empty() => check_name(client, controller).await?,
+        _ => {}
+    }
+    Ok(held)
+}
+
+async fn check_name(client: &Client, controller: &str) -> Result<()> {
+    // Who may not list them need not know which there are.
+    let Ok(found) = client.query::<Names>(NAMES, json!({})).await else { return Ok(()) };
+    let names: Vec<&str> = found.controllers.iter().map(|named| named.name.as_str()).collect();
+    if names.contains(&controller) {
+        return Ok(());
+    }
+    let known = if names.is_empty() {
+        "no controller has ever run on this server".into()
+    } else {
+        format!("there are {}", names.join(", "))
+    };
+    bail!("there is no controller `{controller}`{}\n  next: {known}", hint(controller, names.iter().copied()))
+}
+
+fn what_to_release(controller: Option<&str>) -> anyhow::Error {
+    let all = controller.map_or("--all".to_owned(), |controller| format!("--all --controller {controller}"));
+    UsageError(format!(
+        "say what to release: an object as NAMESPACE/NAME (NAME for cluster scope), or {all}\n  \
+         next: `tidegate quarantine list` shows what is in quarantine, and why"
+    ))
+    .into()
 }
 
 impl Held {
@@ -136,9 +205,10 @@ impl Held {
     }
 }
 
-async fn release(client: &Client, all: bool, controller: Option<&str>, key: Option<&str>) -> Result<()> {
+/// All of them without a key.
+async fn release(client: &Client, controller: Option<&str>, key: Option<&str>) -> Result<()> {
     let held = held(client, controller).await?;
-    let wanted: Vec<&Held> = held.iter().filter(|held| all || key.is_some_and(|key| key == held.key())).collect();
+    let wanted: Vec<&Held> = held.iter().filter(|held| key.is_none_or(|key| key == held.key())).collect();
     if wanted.is_empty() {
         match key {
             Some(key) => bail!("`{key}` is not in quarantine\n  next: `tidegate quarantine list` shows what is"),

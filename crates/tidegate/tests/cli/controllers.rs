@@ -65,6 +65,56 @@ fn statuses_follow_whoever_is_killed() {
     drop((manager, server));
 }
 
+/// Whatever there is to say when nothing is to be shown.
+#[test]
+fn what_operators_are_told() {
+    let Hosted { site, server, .. } = Hosted::start_with(&["--controllers=off"]);
+    let said = site.say("controllers");
+    assert_eq!((said.code, &*said.out), (Some(0), ""), "{}", said.err);
+    assert!(said.err.contains("no controller has ever run") && said.err.contains("tidegate control"), "{}", said.err);
+    let unknown = site.say("quarantine release --all --controller products");
+    assert!(unknown.err.contains("there is no controller `products`"), "{}", unknown.err);
+
+    let mut manager = control(&site, "only");
+    manager.err.until("\"leading\"");
+    until("all have a leader", || {
+        let said = site.say("controllers");
+        said.out.lines().any(|line| line.starts_with("products") && line.contains(" only ")) && said.err.is_empty()
+    });
+    let unknown = site.say("quarantine release --all --controller prodcuts");
+    assert_eq!(unknown.code, Some(1));
+    for text in [
+        "there is no controller `prodcuts`: did you mean `products`?",
+        "there are categorytaxonomies, ",
+        "productvariants",
+    ] {
+        assert!(unknown.err.contains(text), "{}", unknown.err);
+    }
+    assert_eq!(site.say("quarantine list --controller prodcuts").code, Some(1));
+    assert_eq!(site.say("quarantine release --all --controller products").good(), "nothing is in quarantine\n");
+    for line in ["quarantine release", "quarantine release --controller products"] {
+        let said = site.say(line);
+        assert_eq!(said.code, Some(2), "{}", said.err);
+        assert!(said.err.contains("NAMESPACE/NAME") && said.err.contains("tidegate quarantine list"), "{}", said.err);
+    }
+
+    manager.signal(Signal::KILL);
+    manager.wait();
+    until("the leader is gone", || {
+        let said = site.say("controllers");
+        let is_gone = said.out.lines().skip(1).all(|line| line.contains("only (gone)"));
+        is_gone && said.err.contains("no controller manager runs") && said.err.contains("next: ")
+    });
+    drop(server);
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < PATIENCE, "{what} did not come true");
+    }
+}
+
 #[test]
 fn a_frozen_leader_is_replaced_and_writes_nothing_when_it_wakes() {
     let Hosted { site, server, tree } = Hosted::start_with(&["--controllers=off"]);

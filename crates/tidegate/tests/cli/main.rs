@@ -10,6 +10,7 @@ mod control;
 mod controllers;
 mod git;
 mod help;
+mod hooks;
 mod process;
 mod serve;
 mod store;

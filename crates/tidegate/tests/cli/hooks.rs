@@ -1,0 +1,91 @@
+//! The example of a hook, as its page says: a real endpoint in Python, signed
+//! calls, a server that was started by hand.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::git::{Hosted, Tree};
+use super::process::{PATIENCE, Running, Site, free_port};
+
+const SECRET: &str = "s3cret";
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+}
+
+fn endpoint(port: u16, secret: &str) -> Running {
+    let mut command = Command::new("python3");
+    command.arg(examples().join("hooks/python/endpoint.py")).arg(port.to_string()).env("HOOK_SECRET", secret);
+    let mut endpoint = Running::start(&mut command);
+    endpoint.out.until("waiting for calls");
+    endpoint
+}
+
+/// The page's files, with the port of this endpoint.
+fn push_example(tree: &Tree, port: u16, more: &str) {
+    for file in ["crd.yaml", "blog.yaml"] {
+        tree.write(file, &fs::read_to_string(examples().join("sites").join(file)).unwrap());
+    }
+    let hook = fs::read_to_string(examples().join("hooks/hook.yaml")).unwrap();
+    let hook = hook.replace("127.0.0.1:8089", &format!("127.0.0.1:{port}"));
+    tree.write("hook.yaml", &format!("{hook}{more}")).commit().pushed();
+}
+
+fn blog(site: &Site) -> Value {
+    let listed: Value = serde_json::from_str(&site.say("get sites -A -o json").good()).unwrap();
+    listed["items"][0].clone()
+}
+
+fn until(site: &Site, what: &str, holds: impl Fn(&Value) -> bool) {
+    let started = Instant::now();
+    while !holds(&blog(site)) {
+        assert!(started.elapsed() < PATIENCE, "{what} did not come true: {:#}", blog(site));
+    }
+}
+
+fn condition<'o>(object: &'o Value, kind: &str) -> &'o Value {
+    let conditions = object["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    conditions.iter().find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)
+}
+
+#[test]
+fn the_python_example_reconciles_sites() {
+    let port = free_port();
+    let _endpoint = endpoint(port, "");
+    let Hosted { site, server, tree } = Hosted::start();
+    push_example(&tree, port, "");
+    until(&site, "the site is served", |blog| {
+        condition(blog, "Ready")["reason"] == "Served" && blog["status"]["readyReplicas"] == blog["spec"]["replicas"]
+    });
+    let changed = fs::read_to_string(examples().join("sites/blog.yaml")).unwrap().replace("replicas: 2", "replicas: 1");
+    tree.write("blog.yaml", &changed).commit().pushed();
+    until(&site, "a change is answered", |blog| blog["status"]["readyReplicas"] == 1);
+    drop(server);
+}
+
+#[test]
+fn the_python_example_checks_signatures() {
+    let port = free_port();
+    let _endpoint = endpoint(port, SECRET);
+    let secrets = tempfile::tempdir().unwrap();
+    let folder = secrets.path().join("default/sites-hook");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("token"), "another\n").unwrap();
+    let Hosted { site, server, tree } = Hosted::start_with(&["--secrets-dir", secrets.path().to_str().unwrap()]);
+    push_example(&tree, port, "  secretRef: {namespace: default, name: sites-hook}\n");
+    until(&site, "a wrong signature is refused", |blog| {
+        let condition = condition(blog, "hook.tidegate.dev/sites");
+        condition["reason"] == "Refused" && condition["message"].as_str().unwrap().contains("401")
+    });
+    // The secret is read for each call; the refusal stands until somebody asks.
+    fs::write(folder.join("token"), format!("{SECRET}\n")).unwrap();
+    until(&site, "it is in quarantine", |blog| condition(blog, "Stalled")["status"] == "True");
+    let namespace = blog(&site)["metadata"]["namespace"].as_str().unwrap().to_owned();
+    site.say(&format!("quarantine release {namespace}/blog")).good();
+    until(&site, "the right one is taken", |blog| condition(blog, "Ready")["reason"] == "Served");
+    drop(server);
+}
