@@ -54,7 +54,15 @@ pub enum Ended {
 
 /// A time during which nobody else works. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Term(Arc<Mutex<Option<Stamp>>>);
+pub struct Term(Arc<Mutex<Until>>);
+
+#[derive(Clone, Copy, Debug)]
+enum Until {
+    Endless,
+    /// So long after this renewal.
+    Since(Stamp),
+    Over,
+}
 
 /// By two clocks: the first stands still while a machine sleeps, the second
 /// jumps when somebody sets it.
@@ -74,21 +82,33 @@ impl Stamp {
 impl Term {
     /// Of the only replica.
     pub fn endless() -> Self {
-        Self(Arc::new(Mutex::new(None)))
+        Self(Arc::new(Mutex::new(Until::Endless)))
     }
 
     fn since(sent: Stamp) -> Self {
-        Self(Arc::new(Mutex::new(Some(sent))))
+        Self(Arc::new(Mutex::new(Until::Since(sent))))
     }
 
     fn renew(&self, sent: Stamp) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(sent);
+        self.set(Until::Since(sent));
+    }
+
+    /// Another works: nothing begins any more.
+    pub fn end(&self) {
+        self.set(Until::Over);
+    }
+
+    fn set(&self, until: Until) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }
 
     /// How much of it is left.
     fn left(&self) -> Duration {
-        let renewed = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        renewed.map_or(Duration::MAX, |renewed| RENEW_DEADLINE.saturating_sub(renewed.age()))
+        match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Until::Endless => Duration::MAX,
+            Until::Since(renewed) => RENEW_DEADLINE.saturating_sub(renewed.age()),
+            Until::Over => Duration::ZERO,
+        }
     }
 
     /// Whether we may push. A machine that slept finds out here, before
@@ -185,6 +205,14 @@ impl Lease {
     /// Renews until that fails for too long, or another one holds it or asks
     /// for it.
     pub async fn keep(&self, term: &Term) -> Ended {
+        let ended = self.renew_until(term).await;
+        if ended == Ended::Lost {
+            term.end();
+        }
+        ended
+    }
+
+    async fn renew_until(&self, term: &Term) -> Ended {
         loop {
             sleep(RETRY.min(term.left())).await;
             let (sent, left) = (Stamp::now(), term.left());
@@ -417,5 +445,9 @@ mod tests {
         // A clock that was set back says nothing.
         term.renew(Stamp(Instant::now(), SystemTime::now() + RENEW_DEADLINE));
         assert!(term.is_on());
+        // Everybody who holds it learns of its end.
+        let held = term.clone();
+        term.end();
+        assert!(!held.is_on());
     }
 }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use tidegate_reverser::branch::{BranchStatus, FailureReason};
+use tidegate_reverser::branch::{Branch, BranchConfig, BranchStatus, FailureReason, GitMetrics};
+use tidegate_reverser::lease::Term;
+use tidegate_reverser::secrets::SecretPolicy;
 use tidegate_testkit::git_http::{Mode, PASSWORD};
 
-use crate::rig::{REPOSITORY, Rig, git, pushed, seed, submit, until};
+use crate::rig::{REPOSITORY, Rig, config, destination, git, id, pushed, seed, submit, until};
 
 #[tokio::test]
 async fn a_server_that_is_down_loses_nothing() {
@@ -148,4 +150,24 @@ async fn a_branch_that_was_set_back_is_written_again_and_not_forced() {
     assert_eq!(rig.log().len(), 2);
     pushed(&branch, seed(&branch, &[("a", "1"), ("b", "1"), ("c", "1")])).await;
     assert_eq!(rig.files().len(), 3);
+}
+
+/// Another replica may work: what this one remembers goes nowhere any more.
+#[tokio::test]
+async fn nothing_is_pushed_after_the_lease_is_lost() {
+    let rig = Rig::new();
+    let term = Term::endless();
+    let config = BranchConfig { term: term.clone(), ..config(rig.home.path(), rig.limits()) };
+    let branch = Branch::start(config, rig.access(PASSWORD), rig.cluster.clone(), GitMetrics::default());
+    branch.set_destination(&id(), destination(SecretPolicy::Skip));
+    pushed(&branch, seed(&branch, &[("a", "1")])).await;
+    let head = rig.git("git rev-parse main");
+    term.end();
+    let ticket = submit(&branch, &[("a", "alice", "2")]);
+    until(&branch, |status| status.failure.as_ref().is_some_and(|failure| failure.attempts > 2)).await;
+    let status = branch.status().borrow().clone();
+    let failure = status.failure.unwrap();
+    assert!(failure.message.contains("another replica may work"), "{failure:?}");
+    assert!(status.acknowledged < ticket && status.queue_depth == 1);
+    assert_eq!(rig.git("git rev-parse main"), head);
 }
