@@ -7,7 +7,7 @@ use super::resolve::{Omitted, resolve};
 use super::route::{Routes, Selection};
 use crate::config::{
     ConfigKind, ConfigSet, Configured, GitDestination, GitRepoConfig, Glob, Id, NamespacedRef, Problem, Reason, Rule,
-    RuleScope, check_base_folder, check_branch, check_repo_url, folders_overlap,
+    RuleScope, check_base_folder, check_branch, check_repo_url, folders_overlap, remote_name,
 };
 
 /// One watch: a type in one namespace, or everywhere.
@@ -92,15 +92,16 @@ pub fn plan(config: &ConfigSet, catalog: &Catalog, options: PlanOptions) -> Desi
         desired.repos.insert(id.clone(), repo.spec.clone().and_then(|spec| check_repo(&spec)));
     }
     plan_destinations(config, options, &mut desired);
+    let mut rules = RulePlanner { catalog, options, desired };
     for (id, rule) in &config.rules {
-        let (spec, scope) = (rule.spec.as_ref(), |_: &Rule| Ok(RuleScope::Namespaced));
-        let parts = spec.map(|spec| (&spec.destination_ref, spec.rules.as_slice())).map_err(Clone::clone);
-        plan_rule((ConfigKind::WatchRule, id), parts, scope, catalog, options, &mut desired);
+        let parts = rule.spec.as_ref().map(|spec| (&spec.destination_ref, spec.rules.as_slice()));
+        rules.plan((ConfigKind::WatchRule, id), parts, |_| Ok(RuleScope::Namespaced));
     }
     for (id, rule) in &config.cluster_rules {
-        let parts = rule.spec.as_ref().map(|spec| (&spec.destination_ref, spec.rules.as_slice())).map_err(Clone::clone);
-        plan_rule((ConfigKind::ClusterWatchRule, id), parts, cluster_scope, catalog, options, &mut desired);
+        let parts = rule.spec.as_ref().map(|spec| (&spec.destination_ref, spec.rules.as_slice()));
+        rules.plan((ConfigKind::ClusterWatchRule, id), parts, cluster_scope);
     }
+    let mut desired = rules.desired;
     desired.claims = claims(&desired.routes);
     name_claims(&mut desired);
     desired
@@ -141,12 +142,6 @@ fn plan_destinations(config: &ConfigSet, options: PlanOptions, desired: &mut Des
         });
         desired.destinations.insert(id.clone(), planned);
     }
-}
-
-/// Two spellings of one address are one repository.
-fn remote_name(url: &str) -> String {
-    let url = url.trim_end_matches('/');
-    url.strip_suffix(".git").unwrap_or(url).to_ascii_lowercase()
 }
 
 fn check_destination(
@@ -198,33 +193,58 @@ fn cluster_scope(rule: &Rule) -> Result<RuleScope, Problem> {
     rule.scope.ok_or_else(|| Problem::new(Reason::InvalidRule, "rules[].scope is required: Cluster or Namespaced"))
 }
 
-fn plan_rule(
-    (kind, id): (ConfigKind, &Id),
-    parts: Result<(&NamespacedRef, &[Rule]), Problem>,
-    scope: impl Fn(&Rule) -> Result<RuleScope, Problem>,
-    catalog: &Catalog,
+/// What rules are planned with, and what has come of it.
+struct RulePlanner<'p> {
+    catalog: &'p Catalog,
     options: PlanOptions,
-    desired: &mut Desired,
-) {
-    let mut verdict = RuleVerdict::default();
-    let target = parts.and_then(|(reference, rules)| {
-        let destination = target(reference, &id.namespace, "spec.destinationRef", options)?;
-        check_target(&destination, desired)?;
-        Ok((destination, rules))
-    });
-    match target {
-        Ok((destination, rules)) => {
-            for rule in rules {
-                match scope(rule) {
-                    Ok(scope) => select(rule, scope, &destination, id, catalog, options, desired, &mut verdict),
-                    Err(problem) => verdict.problems.push(problem),
+    desired: Desired,
+}
+
+impl RulePlanner<'_> {
+    fn plan(
+        &mut self,
+        (kind, id): (ConfigKind, &Id),
+        parts: Result<(&NamespacedRef, &[Rule]), &Problem>,
+        scope: impl Fn(&Rule) -> Result<RuleScope, Problem>,
+    ) {
+        let mut verdict = RuleVerdict::default();
+        let target = parts.map_err(Clone::clone).and_then(|(reference, rules)| {
+            let destination = target(reference, &id.namespace, "spec.destinationRef", self.options)?;
+            check_target(&destination, &self.desired)?;
+            Ok((destination, rules))
+        });
+        match target {
+            Ok((destination, rules)) => {
+                // A namespaced rule is bounded to its own namespace; a cluster rule has none.
+                let namespace = (!id.namespace.is_empty()).then_some(id.namespace.as_str());
+                for rule in rules {
+                    match scope(rule) {
+                        Ok(scope) => self.select((rule, scope), &destination, namespace, &mut verdict),
+                        Err(problem) => verdict.problems.push(problem),
+                    }
                 }
+                verdict.destination = Some(destination);
             }
-            verdict.destination = Some(destination);
+            Err(problem) => verdict.problems.push(problem),
         }
-        Err(problem) => verdict.problems.push(problem),
+        self.desired.rules.insert((kind, id.clone()), verdict);
     }
-    desired.rules.insert((kind, id.clone()), verdict);
+
+    fn select(
+        &mut self,
+        (rule, scope): (&Rule, RuleScope),
+        destination: &Id,
+        namespace: Option<&str>,
+        verdict: &mut RuleVerdict,
+    ) {
+        let resolved = resolve(rule, scope, self.options.omitted, self.catalog);
+        for (of, selected) in resolved.selected {
+            self.desired.routes.add(destination, &of, namespace, selected.operations);
+            verdict.claims.insert(ClaimId { of, namespace: namespace.map(Into::into) });
+        }
+        verdict.waiting.extend(resolved.waiting);
+        verdict.problems.extend(resolved.problems);
+    }
 }
 
 fn check_target(destination: &Id, desired: &Desired) -> Result<(), Problem> {
@@ -239,28 +259,6 @@ fn check_target(destination: &Id, desired: &Desired) -> Result<(), Problem> {
             Err(Problem::new(Reason::DestinationNotFound, message))
         }
     }
-}
-
-#[allow(clippy::too_many_arguments, reason = "the whole of one rule's context, in one place")]
-fn select(
-    rule: &Rule,
-    scope: RuleScope,
-    destination: &Id,
-    id: &Id,
-    catalog: &Catalog,
-    options: PlanOptions,
-    desired: &mut Desired,
-    verdict: &mut RuleVerdict,
-) {
-    let resolved = resolve(rule, scope, options.omitted, catalog);
-    // A namespaced rule is bounded to its own namespace; a cluster rule has none.
-    let namespace = (!id.namespace.is_empty()).then_some(id.namespace.as_str());
-    for (of, selected) in resolved.selected {
-        desired.routes.add(destination, &of, namespace, selected.operations);
-        verdict.claims.insert(ClaimId { of, namespace: namespace.map(Into::into) });
-    }
-    verdict.waiting.extend(resolved.waiting);
-    verdict.problems.extend(resolved.problems);
 }
 
 /// A watch of all namespaces makes those of single ones superfluous.

@@ -68,62 +68,44 @@ impl Api {
     }
 
     pub async fn get(&self, path: &str) -> Result<Value, ApiError> {
-        self.json(Method::GET, path, JSON, None).await
+        self.json(Call::get(path)).await
     }
 
     pub async fn get_as(&self, path: &str, accept: &str) -> Result<Value, ApiError> {
-        let bytes = self.answer(Method::GET, path, accept, JSON, Vec::new()).await?;
-        parse(&Method::GET, path, &bytes)
+        self.json(Call { accept, ..Call::get(path) }).await
     }
 
     pub async fn create(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
-        self.json(Method::POST, path, JSON, Some(object)).await
+        self.json(Call::with(Method::POST, path, JSON, object)).await
     }
 
     pub async fn replace(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
-        self.json(Method::PUT, path, JSON, Some(object)).await
+        self.json(Call::with(Method::PUT, path, JSON, object)).await
     }
 
     pub async fn merge(&self, path: &str, patch: &Value) -> Result<Value, ApiError> {
-        self.json(Method::PATCH, path, MERGE_PATCH, Some(patch)).await
+        self.json(Call::with(Method::PATCH, path, MERGE_PATCH, patch)).await
     }
 
     /// A watch: the body goes on for as long as the server likes.
     pub async fn open(&self, path: &str) -> Result<Body, ApiError> {
-        let response = self.send(Method::GET, path, JSON, JSON, Vec::new()).await?;
+        let response = self.send(Call::get(path)).await?;
         Ok(self.checked(Method::GET, path, response).await?.into_body())
     }
 
-    async fn json(&self, method: Method, path: &str, content: &str, body: Option<&Value>) -> Result<Value, ApiError> {
-        let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
-        let bytes = self.answer(method.clone(), path, JSON, content, body).await?;
-        parse(&method, path, &bytes)
-    }
-
-    async fn answer(
-        &self,
-        method: Method,
-        path: &str,
-        accept: &str,
-        content: &str,
-        body: Vec<u8>,
-    ) -> Result<Bytes, ApiError> {
+    async fn json(&self, call: Call<'_>) -> Result<Value, ApiError> {
+        let (method, path) = (call.method.clone(), call.path);
         let whole = async {
-            let response = self.send(method.clone(), path, accept, content, body).await?;
+            let response = self.send(call).await?;
             let response = self.checked(method.clone(), path, response).await?;
             read(&method, path, response).await
         };
-        timeout(ANSWER_TIME_MAX, whole).await.map_err(|late| failed(&method, path, late))?
+        let bytes = timeout(ANSWER_TIME_MAX, whole).await.map_err(|late| failed(&method, path, late))??;
+        serde_json::from_slice(&bytes).map_err(|error| failed(&method, path, error))
     }
 
-    async fn send(
-        &self,
-        method: Method,
-        path: &str,
-        accept: &str,
-        content: &str,
-        body: Vec<u8>,
-    ) -> Result<Response<Body>, ApiError> {
+    async fn send(&self, call: Call<'_>) -> Result<Response<Body>, ApiError> {
+        let Call { method, path, accept, content, body } = call;
         let request = Request::builder()
             .method(method.clone())
             .uri(path)
@@ -148,13 +130,28 @@ impl Api {
     }
 }
 
+/// One request.
+struct Call<'c> {
+    method: Method,
+    path: &'c str,
+    accept: &'c str,
+    content: &'c str,
+    body: Vec<u8>,
+}
+
+impl<'c> Call<'c> {
+    fn get(path: &'c str) -> Self {
+        Self { method: Method::GET, path, accept: JSON, content: JSON, body: Vec::new() }
+    }
+
+    fn with(method: Method, path: &'c str, content: &'c str, body: &Value) -> Self {
+        Self { method, path, accept: JSON, content, body: body.to_string().into_bytes() }
+    }
+}
+
 async fn read(method: &Method, path: &str, response: Response<Body>) -> Result<Bytes, ApiError> {
     let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
     Ok(body.map_err(|error| failed(method, path, error))?.to_bytes())
-}
-
-fn parse(method: &Method, path: &str, bytes: &[u8]) -> Result<Value, ApiError> {
-    serde_json::from_slice(bytes).map_err(|error| failed(method, path, error))
 }
 
 fn failed(method: &Method, path: &str, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ApiError {

@@ -17,4 +17,4 @@ pub use kinds::{
 };
 pub use set::{ConfigSet, Configured, Id, Meta, id_of};
 pub use status::{Condition, Reason, StatusBody, Truth};
-pub use validate::{Problem, check_base_folder, check_branch, check_repo_url, folders_overlap};
+pub use validate::{Problem, check_base_folder, check_branch, check_repo_url, folders_overlap, remote_name};

@@ -102,6 +102,22 @@ pub fn folders_overlap(a: &str, b: &str) -> bool {
     holds(&a, &b) || holds(&b, &a)
 }
 
+/// What tells two repositories apart: the host and the path. How one gets
+/// there, as whom, and how it is spelled makes no other repository.
+pub fn remote_name(url: &str) -> String {
+    let url = url.trim_end_matches('/');
+    let url = url.strip_suffix(".git").unwrap_or(url).to_ascii_lowercase();
+    let (place, first) = match url.split_once("://") {
+        Some((_, place)) => (place, '/'),
+        // `user@host:path`, as hosts of Git show it.
+        None => (url.as_str(), ':'),
+    };
+    let (host, path) = place.split_once(first).unwrap_or((place, ""));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let usual = [":22", ":80", ":443"].iter().find_map(|port| host.strip_suffix(port));
+    format!("{}/{}", usual.unwrap_or(host), path.trim_start_matches('/'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,6 +159,24 @@ mod tests {
             "-x:y",
         ] {
             assert!(check_repo_url(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn one_repository_has_many_addresses() {
+        for url in [
+            "https://git.example.com/a/b",
+            "https://git.example.com/a/b.git",
+            "https://robot@Git.Example.com:443/a/b/",
+            "git@git.example.com:a/b.git",
+            "ssh://git@git.example.com/a/b.git",
+            "ssh://git.example.com:22/a/b",
+        ] {
+            assert_eq!(remote_name(url), "git.example.com/a/b", "{url}");
+        }
+        for url in ["https://git.example.com/a/c", "https://other.example.com/a/b", "https://git.example.com:8443/a/b"]
+        {
+            assert_ne!(remote_name(url), "git.example.com/a/b", "{url}");
         }
     }
 

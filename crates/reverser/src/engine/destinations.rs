@@ -4,16 +4,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tidegate_git::{Remote, Signer};
+use tidegate_git::Remote;
 
 use super::reader::ClusterReader;
-use super::repos::read_secret;
+use super::signers::signing_secret;
 use super::state::{BranchKey, Engine, Msg, destination_id};
 use crate::branch::{BaseFolder, Branch, BranchConfig, BranchStatus, Destination, Ticket, Turns, remove_unused};
 use crate::claims::{Desired, DestinationPlan, TypeId};
-use crate::config::{self, GitDestination, Id, Problem, Reason};
+use crate::config::{self, GitDestination, Id, Problem, Reason, remote_name};
 use crate::secrets::{SecretPolicy, Sops};
-use crate::signing::SigningKey;
 
 /// Below the work directory.
 const CLONES: &str = "branches";
@@ -22,8 +21,10 @@ const CLONES: &str = "branches";
 pub(super) struct Active {
     pub branch: BranchKey,
     pub plan: DestinationPlan,
-    /// Why it is not on its branch yet.
+    /// Why it is not as its spec says.
     pub problem: Option<Problem>,
+    /// Whether the branch knows it: what it needs was read.
+    pub is_on_branch: bool,
     /// Nothing of it has been compared with Git.
     pub is_unseeded: bool,
     /// The last comparison, on its way to Git.
@@ -33,6 +34,19 @@ pub(super) struct Active {
 }
 
 impl Active {
+    fn new(plan: &DestinationPlan) -> Self {
+        let (remote, name) = (remote_name(&plan.repo_spec.repo_url), plan.spec.branch.clone());
+        Self {
+            branch: BranchKey { repo: plan.repo.clone(), remote, name },
+            plan: plan.clone(),
+            problem: None,
+            is_on_branch: false,
+            is_unseeded: true,
+            seeded: None,
+            unseeded_types: BTreeSet::new(),
+        }
+    }
+
     /// Whether everything that it selects was compared, and is in Git.
     pub fn is_mirrored(&self, status: &BranchStatus) -> bool {
         let is_pushed = self.seeded.is_some_and(|ticket| status.acknowledged >= ticket);
@@ -51,13 +65,10 @@ impl Engine {
         for (id, plan) in &desired.destinations {
             let Ok(plan) = plan else { continue };
             if !self.destinations.contains_key(id) {
-                let branch = (plan.repo.clone(), plan.spec.branch.clone());
-                let (problem, seeded, unseeded_types) = Default::default();
-                let active = Active { branch, plan: plan.clone(), problem, is_unseeded: true, seeded, unseeded_types };
-                self.destinations.insert(id.clone(), active);
+                self.destinations.insert(id.clone(), Active::new(plan));
             }
             self.note_changed_types(id, before);
-            self.put_on_branch(id).await;
+            self.put_on_branch(id);
         }
         self.stop_unused_branches().await;
     }
@@ -74,10 +85,10 @@ impl Engine {
     }
 
     /// Starts the branch if it is the first on it.
-    async fn put_on_branch(&mut self, id: &Id) {
+    fn put_on_branch(&mut self, id: &Id) {
         let Some(active) = self.destinations.get(id) else { return };
         let (key, spec) = (active.branch.clone(), active.plan.spec.clone());
-        let remote = match self.repos.get(&key.0).and_then(|repo| repo.state.as_ref()) {
+        let remote = match self.repos.get(&key.repo).and_then(|repo| repo.state.as_ref()) {
             Some(Ok(remote)) => Some(remote.clone()),
             _ => None,
         };
@@ -85,14 +96,17 @@ impl Engine {
         if remote.is_none() && !self.branches.contains_key(&key) {
             return;
         }
-        let problem = match self.destination(&id.namespace, &spec).await {
-            Ok(destination) => self.start_branch(&key, remote).map(|branch| {
+        let put = match self.destination(id, &spec) {
+            // Its key is being read.
+            Ok(None) => return,
+            Ok(Some(destination)) => self.start_branch(&key, remote).map(|branch| {
                 branch.set_destination(&destination_id(id), destination);
             }),
             Err(problem) => Err(problem),
         };
         if let Some(active) = self.destinations.get_mut(id) {
-            active.problem = problem.err();
+            active.is_on_branch |= put.is_ok();
+            active.problem = put.err();
         }
     }
 
@@ -105,12 +119,12 @@ impl Engine {
         };
         let options = &self.parts.options;
         let all = &self.turns_all;
-        let turns = self.turns.entry(key.0.clone());
+        let turns = self.turns.entry(key.remote.clone());
         let turns = turns.or_insert_with(|| Turns::new(all.clone(), options.workers_per_repo_max)).clone();
         let config = BranchConfig {
             program: options.program.clone(),
             clone_dir: clone_dir(&options.work_dir, key),
-            branch: key.1.clone(),
+            branch: key.name.clone(),
             operator: options.operator.clone(),
             limits: options.limits,
             turns,
@@ -128,7 +142,8 @@ impl Engine {
         Ok(branch)
     }
 
-    async fn destination(&self, namespace: &str, spec: &GitDestination) -> Result<Destination, Problem> {
+    /// `None` until everything that it needs was read.
+    fn destination(&self, id: &Id, spec: &GitDestination) -> Result<Option<Destination>, Problem> {
         let base_folder = BaseFolder::parse(&spec.base_folder)
             .map_err(|error| Problem::new(Reason::InvalidFolder, format!("spec.baseFolder: {error}")))?;
         let secrets = match (&spec.encryption, spec.secrets) {
@@ -141,26 +156,14 @@ impl Engine {
             (None, config::SecretPolicy::Plaintext) => SecretPolicy::Plaintext,
             (None, config::SecretPolicy::Skip) => SecretPolicy::Skip,
         };
-        let signer = match &spec.commit.signing {
-            Some(signing) => Some(self.signer(namespace, &signing.secret_ref.name).await?),
+        let signer = match signing_secret(id, spec) {
             None => None,
+            Some(secret) => match self.signers.get(&secret).and_then(|watch| watch.state.clone()) {
+                Some(signer) => Some(signer?),
+                None => return Ok(None),
+            },
         };
-        Ok(Destination { base_folder, secrets, signer })
-    }
-
-    async fn signer(&self, namespace: &str, secret: &str) -> Result<Arc<dyn Signer>, Problem> {
-        let files = read_secret(&self.parts.api, namespace, secret).await?;
-        let text = |names: &[&str]| {
-            let found = names.iter().find_map(|name| files.get(*name));
-            found.and_then(|bytes| String::from_utf8(bytes.clone()).ok())
-        };
-        let malformed =
-            |why: String| Problem::new(Reason::SecretMalformed, format!("Secret {namespace}/{secret}: {why}"));
-        let key = text(&["ssh-privatekey", "identity"])
-            .ok_or_else(|| malformed("there is no `ssh-privatekey`: commits are signed with an SSH key".into()))?;
-        let passphrase = text(&["passphrase", "ssh-password"]);
-        let key = SigningKey::parse(&key, passphrase.as_deref()).map_err(|error| malformed(error.to_string()))?;
-        Ok(Arc::new(key))
+        Ok(Some(Destination { base_folder, secrets, signer }))
     }
 
     fn forget_destination(&mut self, id: &Id) {
@@ -179,7 +182,7 @@ impl Engine {
                 branch.stop().await;
             }
         }
-        self.turns.retain(|repo, _| used.iter().any(|(of, _)| of == repo));
+        self.turns.retain(|remote, _| used.iter().any(|key| key.remote == *remote));
         if !unused.is_empty() {
             self.sweep_clones();
         }
@@ -214,7 +217,7 @@ fn clone_dir(work_dir: &Path, key: &BranchKey) -> PathBuf {
 }
 
 /// A name that no other branch has, and that a person recognises.
-fn folder_name((repo, branch): &BranchKey) -> String {
-    let hash = xxhash_rust::xxh3::xxh3_64(format!("{repo}\0{branch}").as_bytes());
+fn folder_name(BranchKey { repo, remote, name }: &BranchKey) -> String {
+    let hash = xxhash_rust::xxh3::xxh3_64(format!("{repo}\0{remote}\0{name}").as_bytes());
     format!("{}.{}.{hash:016x}", repo.namespace, repo.name)
 }

@@ -14,6 +14,7 @@ mod reader;
 mod report;
 mod repos;
 mod seed;
+mod signers;
 mod state;
 mod writer;
 

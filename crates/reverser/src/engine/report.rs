@@ -52,9 +52,9 @@ impl Engine {
             Some(Err(problem)) => return stalled(problem),
             Some(Ok(_)) => {}
         }
-        let of_repo = self.branches.iter().filter(|((repo, _), _)| repo == id);
+        let of_repo = self.branches.iter().filter(|(key, _)| key.repo == *id);
         let branches: Vec<(&str, BranchStatus)> =
-            of_repo.map(|((_, name), branch)| (name.as_str(), branch.status().borrow().clone())).collect();
+            of_repo.map(|(key, branch)| (key.name.as_str(), branch.status().borrow().clone())).collect();
         if let Some((_, Failure { reason, message, .. })) =
             branches.iter().find_map(|(name, status)| Some((name, status.failure.clone()?)))
         {
@@ -72,7 +72,7 @@ impl Engine {
             })
             .collect();
         let is_mirrored = |active: &Active| {
-            let branch = self.branches.get(&active.branch).filter(|_| active.branch.0 == *id);
+            let branch = self.branches.get(&active.branch).filter(|_| active.branch.repo == *id);
             branch.is_some_and(|branch| active.is_mirrored(&branch.status().borrow()))
         };
         // An empty repository has no head before the first object.
@@ -117,7 +117,7 @@ impl Engine {
                 self.branch_body(id, &status, &own, claims.iter())
             }
             None => {
-                let message = format!("GitRepoConfig {} is not ready", active.branch.0);
+                let message = format!("GitRepoConfig {} is not ready", active.branch.repo);
                 StatusBody::reconciling(Truth::False, Reason::RepoConfigNotReady, message)
             }
         };

@@ -24,7 +24,7 @@ use crate::config::{GitRepoConfig, Glob, Id, Problem, Reason};
 
 /// How soon a changed Secret is noticed, and a remote asked again that nobody
 /// mirrors to and that did not answer.
-const SECRET_INTERVAL: Duration = Duration::from_secs(10);
+pub(super) const SECRET_INTERVAL: Duration = Duration::from_secs(10);
 /// How often a remote that nobody mirrors to, and that answered, is asked.
 const PROBE_INTERVAL: Duration = Duration::from_secs(300);
 
@@ -93,7 +93,7 @@ impl Engine {
             RepoTold::Way(state) => *state,
         };
         if let Ok(remote) = &state {
-            let of_repo = self.branches.iter().filter(|((repo, _), _)| repo == id);
+            let of_repo = self.branches.iter().filter(|(key, _)| key.repo == *id);
             of_repo.for_each(|(_, branch)| branch.set_remote(remote.clone()));
         }
         repo.state = Some(state);

@@ -36,7 +36,7 @@ impl Engine {
     fn seed_destination(&mut self, id: &Id) {
         let Some(active) = self.destinations.get(id) else { return };
         let (is_whole, types) = (active.is_unseeded, active.unseeded_types.clone());
-        if active.problem.is_some() || (!is_whole && types.is_empty()) {
+        if !active.is_on_branch || active.problem.is_some() || (!is_whole && types.is_empty()) {
             return;
         }
         let Some(branch) = self.branches.get(&active.branch).cloned() else { return };

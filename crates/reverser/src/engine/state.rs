@@ -14,6 +14,7 @@ use super::configs::{ConfigTold, watch_config};
 use super::destinations::Active;
 use super::discover::keep_discovering;
 use super::repos::RepoTold;
+use super::signers::{SignerState, SignerWatch};
 use super::writer::{StatusWriter, write_statuses};
 use super::{Parts, repos};
 use crate::attribution::{Attributed, Limits, Operation, Waiting};
@@ -32,16 +33,22 @@ const MESSAGES_MAX: usize = 256;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(15);
 /// Statuses are written at most this often.
 const REPORT_INTERVAL: Duration = Duration::from_millis(250);
-/// How soon a Secret that a destination misses is noticed.
-const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A branch of a repository object.
-pub(super) type BranchKey = (Id, String);
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct BranchKey {
+    pub repo: Id,
+    /// Which repository that is: another address is another branch.
+    pub remote: String,
+    pub name: String,
+}
 
 pub(super) enum Msg {
     Config(ConfigKind, ConfigTold),
     Discovered(Discovered),
     Repo(Id, RepoTold),
+    /// A Secret with a key to sign with.
+    Signer(Id, SignerState),
     /// A branch has something new to tell.
     Branch,
 }
@@ -59,9 +66,11 @@ pub(super) struct Engine {
     pub claim_runs: u64,
     pub repos: BTreeMap<Id, repos::Repo>,
     pub branches: BTreeMap<BranchKey, Branch>,
-    /// Of all branches, and of those of each repository.
+    /// Of all branches, and of those of each repository, by what
+    /// [`BranchKey::remote`] calls it: several objects may name one.
     pub turns_all: Arc<Semaphore>,
-    pub turns: BTreeMap<Id, Turns>,
+    pub turns: BTreeMap<String, Turns>,
+    pub signers: BTreeMap<Id, SignerWatch>,
     pub destinations: BTreeMap<Id, Active>,
     pub waiting: Waiting<Seen>,
     pub evictions_told: u64,
@@ -87,12 +96,7 @@ pub async fn run(parts: Parts, ending: oneshot::Receiver<Ending>) {
     let (messages, inbox) = mpsc::channel(MESSAGES_MAX);
     let (claim_messages, claim_inbox) = mpsc::channel(CLAIM_MESSAGES_MAX);
     let mut engine = Engine::new(parts, messages, claim_messages);
-    let mut inputs = Inputs {
-        inbox,
-        claim_inbox,
-        reports: tokio::time::interval(REPORT_INTERVAL),
-        retries: tokio::time::interval(RETRY_INTERVAL),
-    };
+    let mut inputs = Inputs { inbox, claim_inbox, reports: tokio::time::interval(REPORT_INTERVAL) };
     let mut reported = Instant::now();
     let mut ending = pin!(ending);
     loop {
@@ -115,7 +119,6 @@ struct Inputs {
     inbox: mpsc::Receiver<Msg>,
     claim_inbox: mpsc::Receiver<(ClaimId, u64, Told)>,
     reports: Interval,
-    retries: Interval,
 }
 
 async fn until(deadline: Option<Instant>) {
@@ -135,7 +138,7 @@ impl Engine {
         tasks.spawn(writing);
         let waiting = Waiting::new(Limits::default(), parts.options.grace);
         let (config, configured, discovered, desired, claims) = Default::default();
-        let (repos, branches, turns, destinations) = Default::default();
+        let (repos, branches, turns, signers, destinations) = Default::default();
         let turns_all = Arc::new(Semaphore::new(parts.options.workers_max));
         Self {
             parts,
@@ -151,6 +154,7 @@ impl Engine {
             branches,
             turns_all,
             turns,
+            signers,
             destinations,
             waiting,
             evictions_told: 0,
@@ -170,7 +174,6 @@ impl Engine {
             Some((id, run, told)) = inputs.claim_inbox.recv() => self.hear_claim(&id, run, told),
             () = until(deadline), if deadline.is_some() => {}
             _ = inputs.reports.tick() => {}
-            _ = inputs.retries.tick() => self.retry().await,
         }
         self.attribute();
     }
@@ -210,6 +213,7 @@ impl Engine {
                 }
             }
             Msg::Repo(id, told) => self.hear_repo(&id, told).await,
+            Msg::Signer(secret, state) => self.hear_signer(&secret, state).await,
             Msg::Branch => {}
         }
         self.is_report_due = true;
@@ -253,6 +257,7 @@ impl Engine {
         let before = std::mem::replace(&mut self.desired, desired.clone());
         self.parts.shared.desired.store(desired);
         self.follow_repos();
+        self.follow_signers();
         self.follow_destinations(&before).await;
         if !std::mem::replace(&mut self.is_planned, true) {
             self.sweep_clones();
@@ -261,16 +266,6 @@ impl Engine {
         self.seed();
         self.parts.shared.replanned.notify_one();
         self.is_report_due = true;
-    }
-
-    /// Destinations that miss something look for it again.
-    async fn retry(&mut self) {
-        if self.destinations.values().any(|active| active.problem.is_some()) {
-            let desired = self.desired.clone();
-            self.follow_destinations(&desired).await;
-            self.seed();
-            self.is_report_due = true;
-        }
     }
 
     fn hear_claim(&mut self, id: &ClaimId, run: u64, told: Told) {

@@ -18,4 +18,5 @@ mod rig;
 mod running;
 mod secrets;
 mod seeds;
+mod signing;
 mod types;
