@@ -83,6 +83,21 @@ impl Api {
         Ok(())
     }
 
+    pub async fn create(&self, path: &str, object: &Value) -> anyhow::Result<()> {
+        let request = self.client.post(format!("{}{path}", self.url)).bearer_auth(&self.admin).json(object);
+        checked(request).await.map(drop)
+    }
+
+    pub async fn merge(&self, path: &str, patch: &Value) -> anyhow::Result<()> {
+        let request = self.client.patch(format!("{}{path}", self.url)).bearer_auth(&self.admin);
+        let request = request.header("content-type", "application/merge-patch+json").body(patch.to_string());
+        checked(request).await.map(drop)
+    }
+
+    pub async fn delete(&self, path: &str) -> anyhow::Result<()> {
+        checked(self.client.delete(format!("{}{path}", self.url)).bearer_auth(&self.admin)).await.map(drop)
+    }
+
     pub async fn get(&self, path: &str) -> anyhow::Result<Value> {
         let request = self.client.get(format!("{}{path}", self.url)).bearer_auth(&self.admin);
         Ok(serde_json::from_str(&checked(request).await?.text().await?)?)

@@ -73,6 +73,23 @@ impl RemoteBranch {
         }
     }
 
+    /// When the branch first had, or had no more, the file `path`.
+    pub async fn wait_file(&self, path: &str, is_there: bool, patience: Duration) -> anyhow::Result<Instant> {
+        let (started, mut looked) = (Instant::now(), self.pushes().len().saturating_sub(1));
+        loop {
+            let pushes = self.pushes();
+            for push in pushes.iter().skip(looked) {
+                let found = self.git(&["ls-tree", "-r", "--name-only", &push.commit, "--", path])?;
+                if found.is_empty() != is_there {
+                    return Ok(push.at);
+                }
+            }
+            looked = pushes.len().saturating_sub(1);
+            ensure!(started.elapsed() < patience, "{path}: is_there is not {is_there}");
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
     /// What a push changed against the one before it.
     pub fn changed(&self, before: &str, after: &str) -> anyhow::Result<Vec<Changed>> {
         let text = self.git(&["diff", "--no-color", "--no-renames", "-U0", before, after])?;

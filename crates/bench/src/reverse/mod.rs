@@ -9,6 +9,7 @@ mod api;
 mod branch;
 mod lag;
 mod operator;
+mod reaction;
 mod site;
 
 use std::path::Path;
@@ -42,6 +43,7 @@ pub async fn run(table: &mut Table, binary: &Path, sizes: &Sizes) -> anyhow::Res
     for flags in [&[][..], &["--git-batch-silence", "0s"]] {
         lag::run(table, &site, sizes.load, flags).await?;
     }
+    reaction::run(table, &site).await?;
     if sizes.watched > 0 {
         memory(table, &site, sizes.watched).await?;
     }

@@ -12,9 +12,9 @@ use super::state::Msg;
 use crate::claims::{Catalog, TypeId};
 use crate::cluster::{Api, ApiError, Consumer, Follow, Relist, collection, discover, follow, keep_defined};
 
-/// A CRD is served a moment after it is there: look again a few times.
-const SETTLE: [Duration; 4] =
-    [Duration::from_millis(100), Duration::from_millis(300), Duration::from_millis(600), Duration::from_secs(3)];
+/// A CRD is served a moment after it is there, and an API server under load
+/// takes longer: look again after these milliseconds, from the last change on.
+const SETTLE_MS: [u64; 9] = [50, 50, 100, 200, 200, 400, 1_000, 2_000, 4_000];
 const RETRY: Duration = Duration::from_secs(2);
 /// How soon an API that did not answer is asked again.
 const PARTIAL_RETRY: Duration = Duration::from_secs(10);
@@ -44,11 +44,21 @@ async fn ask(api: &Api, refresh: Duration, changed: &Notify, to: &mpsc::Sender<M
             }
         };
         if timeout(next, changed.notified()).await.is_ok() {
-            for wait in SETTLE {
-                sleep(wait).await;
-                // Should it fail, the next round tells of it.
-                let _ = look(api, &mut known, to).await;
-            }
+            settle(api, &mut known, changed, to).await;
+        }
+    }
+}
+
+/// Looks again until it has been quiet for a while; each change begins anew.
+async fn settle(api: &Api, known: &mut Option<Catalog>, changed: &Notify, to: &mpsc::Sender<Msg>) {
+    let mut waits = SETTLE_MS.into_iter();
+    while let Some(wait) = waits.next().map(Duration::from_millis) {
+        sleep(wait).await;
+        // Should it fail, the next round tells of it.
+        let _ = look(api, known, to).await;
+        // Without waiting: whether there was one meanwhile.
+        if timeout(Duration::ZERO, changed.notified()).await.is_ok() {
+            waits = SETTLE_MS.into_iter();
         }
     }
 }
