@@ -22,7 +22,7 @@ use crate::reader::{FEED_BATCHES_MAX, Feed, Happened, Listed, Reader, Seen};
 use crate::rows::{self, Stalled, Unfinished};
 use crate::saves::{Saved, Saves};
 use crate::stalled::{Marked, Marks, Outcome};
-use crate::sweep;
+use crate::sweep::{self, Swept};
 use crate::worker::{Finished, Run, Worker};
 use crate::{ApiError, Client, Controller, ControllerReport, Fence, Plane, StateRow, verdict};
 
@@ -118,7 +118,7 @@ impl Driver {
         let saves = Saves::new(job.plane.clone(), name.clone(), job.fence.clone(), job.save_rows_max);
         let (audits_missing, touches) = Subscription::join(std::mem::take(&mut job.subscriptions), &kind.resource);
         Ok(Self {
-            sweep: sweep::Sweeps::new(job.plane.clone(), kind.clone(), options.resync),
+            sweep: sweep::Sweeps::new(job.plane.clone(), name.clone(), kind.clone(), options.resync),
             worker,
             clock,
             queue,
@@ -162,7 +162,7 @@ impl Driver {
                     Heard::Feed(feed) => self.take_feed(feed),
                     Heard::Touched(touched) => self.hear_touched(touched),
                 },
-                Some(keys) = self.sweep.next() => self.take_sweep(&keys),
+                Some(Swept { keys, fresh }) = self.sweep.next(), if self.held.is_none() => self.take_feed(Feed::Swept { keys, fresh }),
                 Some(finished) = self.workers.join_next() => self.take_finished(finished),
                 () = tokio::time::sleep_until(due) => {}
             }
@@ -227,6 +227,7 @@ impl Driver {
     fn fresh<'f>(&'f self, feed: &'f Feed) -> Box<dyn Iterator<Item = &'f ObjectKey> + 'f> {
         match feed {
             Feed::Listed { fresh, .. } | Feed::Touched { fresh, .. } => Box::new(fresh.iter()),
+            Feed::Swept { fresh, .. } => Box::new(fresh.iter().filter(|key| !self.known.contains(key))),
             Feed::Events { events, .. } => {
                 Box::new(events.iter().map(|seen| &seen.key).filter(|key| !self.known.contains(key)))
             }
@@ -259,6 +260,11 @@ impl Driver {
                     self.known.insert(key);
                     self.add(key, Priority::Low, Some(None), Cause::Release);
                 }
+            }
+            // Perhaps before the reader has come to it.
+            Feed::Swept { keys, fresh } => {
+                fresh.iter().for_each(|key| self.known.insert(key));
+                self.take_sweep(&keys);
             }
             Feed::ListEnd { version } => self.received = Some(version),
             Feed::Events { events, reached } => {

@@ -25,6 +25,7 @@ mod indexer;
 mod item;
 mod kind;
 mod known;
+mod known_rows;
 mod ledger;
 mod leftovers;
 mod manager;

@@ -3,7 +3,6 @@
 //! Invariant: what is handed on is in order and complete from where it says it
 //! begins. A list names what is known and gone, too.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tidegate_model::{ObjectKey, ResourceVersion};
@@ -11,8 +10,8 @@ use tokio::sync::mpsc;
 
 use crate::attended::interrupted;
 use crate::clock::Retry;
+use crate::known_rows::{Compared, KnownRows};
 use crate::queue::Position;
-use crate::rows::{KNOWN, key_text, parse_key};
 use crate::{ApiError, Fault, Item, Kind, Plane, Touched, WatchEvent};
 
 /// Batches on their way to the driver. A batch has at most 512 events or one
@@ -34,6 +33,11 @@ pub(crate) enum Feed {
     Events {
         events: Vec<Seen>,
         reached: ResourceVersion,
+    },
+    /// A page of a sweep.
+    Swept {
+        keys: Vec<Listed>,
+        fresh: Vec<ObjectKey>,
     },
     /// Not read but heard of an index, perhaps before the reader comes to it.
     Touched {
@@ -128,7 +132,7 @@ impl Reader {
     }
 
     async fn list(&self, from: &mut Position) -> Result<Result<(), ApiError>, Ended> {
-        let mut known = Known { reader: self, rows: VecDeque::new(), after: None, ended: false };
+        let mut known = KnownRows::new(self.plane.clone(), &self.controller, &self.kind);
         let mut next: Option<String> = None;
         loop {
             let page = match self.plane.list(&self.kind, next.as_deref()).await {
@@ -136,11 +140,11 @@ impl Reader {
                 Err(error) => return Ok(Err(error)),
             };
             let is_last = page.next.is_none();
-            let feed = match known.compare(&page.items, is_last).await {
-                Ok(feed) => feed,
+            let Compared { fresh, gone } = match known.compare(&page.items, is_last).await {
+                Ok(compared) => compared,
                 Err(error) => return Ok(Err(error)),
             };
-            self.send(feed).await?;
+            self.send(Feed::Listed { keys: page.items.iter().map(Listed::of).collect(), fresh, gone }).await?;
             next = page.next;
             if is_last {
                 self.send(Feed::ListEnd { version: page.version }).await?;
@@ -168,49 +172,4 @@ fn seen(event: WatchEvent, after: &mut ResourceVersion) -> Option<Seen> {
         WatchEvent::Bookmark(_) => return None,
     };
     Some(Seen { key: item.key, what, after: before })
-}
-
-/// The known keys in order, read as a list of the objects goes along.
-struct Known<'a> {
-    reader: &'a Reader,
-    rows: VecDeque<String>,
-    after: Option<String>,
-    ended: bool,
-}
-
-impl Known<'_> {
-    /// What of a page is new, and what was known before it and is not in it.
-    async fn compare(&mut self, items: &[Item], is_last: bool) -> Result<Feed, ApiError> {
-        let (mut fresh, mut gone) = (Vec::new(), Vec::new());
-        for item in items {
-            let text = key_text(&item.key);
-            while self.peek().await?.is_some_and(|known| **known < *text) {
-                self.take_gone(&mut gone);
-            }
-            if self.peek().await?.is_some_and(|known| **known == *text) {
-                self.rows.pop_front();
-            } else {
-                fresh.push(item.key.clone());
-            }
-        }
-        while is_last && self.peek().await?.is_some() {
-            self.take_gone(&mut gone);
-        }
-        Ok(Feed::Listed { keys: items.iter().map(Listed::of).collect(), fresh, gone })
-    }
-
-    fn take_gone(&mut self, gone: &mut Vec<ObjectKey>) {
-        gone.extend(self.rows.pop_front().and_then(|text| parse_key(&self.reader.kind, &text)));
-    }
-
-    async fn peek(&mut self) -> Result<Option<&String>, ApiError> {
-        if self.rows.is_empty() && !self.ended {
-            let Reader { plane, controller, .. } = self.reader;
-            let rows = plane.state_read(controller, KNOWN, self.after.as_deref()).await?;
-            self.ended = rows.is_empty();
-            self.after = rows.last().map(|row| row.name.clone()).or(self.after.take());
-            self.rows = rows.into_iter().filter_map(|row| Some(row.name.strip_prefix(KNOWN)?.to_owned())).collect();
-        }
-        Ok(self.rows.front())
-    }
 }
