@@ -31,6 +31,8 @@ pub enum Blob {
     Content(Bytes),
     /// With its size.
     TooLarge(u64),
+    /// A tree, a commit or a tag, whatever the entry says that led here.
+    Other,
 }
 
 pub type Blobs = HashMap<ObjectId, Blob>;
@@ -96,11 +98,12 @@ impl<R: AsyncRead + Unpin> Reader<'_, R> {
         let mut header = Vec::new();
         let mut head = (&mut self.source).take(HEADER_BYTES_MAX);
         head.read_until(b'\n', &mut header).await.map_err(io_failed)?;
-        let size = self.size(id, &header)?;
-        let blob = if size > self.limits.blob_bytes_max {
+        let (sort, size) = self.described(id, &header)?;
+        let is_blob = sort == "blob";
+        let blob = if !is_blob || size > self.limits.blob_bytes_max {
             let mut skipped = (&mut self.source).take(size);
             tokio::io::copy(&mut skipped, &mut tokio::io::sink()).await.map_err(io_failed)?;
-            Blob::TooLarge(size)
+            if is_blob { Blob::TooLarge(size) } else { Blob::Other }
         } else {
             self.left = self.left.checked_sub(size).ok_or_else(|| self.limits.exceeded())?;
             let mut content = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
@@ -112,11 +115,12 @@ impl<R: AsyncRead + Unpin> Reader<'_, R> {
         Ok(blob)
     }
 
-    fn size(&self, id: &ObjectId, header: &[u8]) -> Result<u64, GitError> {
+    /// What it is, and its size.
+    fn described(&self, id: &ObjectId, header: &[u8]) -> Result<(String, u64), GitError> {
         let header = String::from_utf8_lossy(header);
         let mut words = header.split_whitespace();
         match (words.next(), words.next(), words.next().and_then(|size| size.parse().ok())) {
-            (Some(found), Some("blob"), Some(size)) if found == id.as_str() => Ok(size),
+            (Some(found), Some(sort), Some(size)) if found == id.as_str() => Ok((sort.to_owned(), size)),
             _ => {
                 let message = format!("blob {id} is not there: run `git fsck` in that directory");
                 Err(GitError::Failed { command: COMMAND, dir: self.dir.to_owned(), message })

@@ -10,14 +10,37 @@ use crate::repository::Repository;
 
 /// What a hosted repository is like, whatever its own file says. History that
 /// a forced push leaves behind stays: the projected commit may be part of it.
-const SETTINGS: [&str; 6] = [
+const SETTINGS: [&str; 5] = [
     "uploadpack.allowFilter=true",
-    "receive.fsckObjects=true",
     "receive.denyDeleteCurrent=ignore",
     "receive.denyCurrentBranch=ignore",
     "gc.pruneExpire=never",
     "gc.autoDetach=false",
 ];
+
+/// A push of fewer objects git unpacks one by one, and looks at each.
+const PACKED_OBJECTS_MIN: u32 = 100;
+/// A push of more is new for the most part: git finds in its pack what its
+/// objects refer to, which is fast, and to read it twice is not.
+const APART_OBJECTS_MAX: u32 = 10_000;
+
+/// Who looks at the objects of a push before they are let in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fsck {
+    WhileUnpacking,
+    /// Whoever started it, with [`Repository::fsck_push`], before a ref moves.
+    Apart,
+}
+
+impl Fsck {
+    /// By how many objects a push brings, if that is known.
+    pub fn of(objects: Option<u32>) -> Self {
+        match objects {
+            Some(PACKED_OBJECTS_MIN..=APART_OBJECTS_MAX) => Self::Apart,
+            _ => Self::WhileUnpacking,
+        }
+    }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Service {
@@ -56,6 +79,7 @@ pub struct PackRequest {
     pub advertise: bool,
     /// `version=2`, as the client asked.
     pub protocol: Option<String>,
+    pub fsck: Fsck,
     /// Git stops reading a push beyond it.
     pub input_bytes_max: u64,
     /// Further settings, such as where hooks are.
@@ -74,12 +98,18 @@ pub struct Pack {
 
 impl Repository {
     pub fn serve(&self, request: PackRequest) -> Result<Pack, GitError> {
-        let PackRequest { service, advertise, protocol, input_bytes_max, settings, environment } = request;
+        let PackRequest { service, advertise, protocol, fsck, input_bytes_max, settings, environment } = request;
         let mut command = self.program.command(&self.dir);
         for setting in SETTINGS {
             command.args(["-c", setting]);
         }
-        command.args(["-c", &format!("receive.maxInputSize={input_bytes_max}")]);
+        for setting in [
+            format!("receive.maxInputSize={input_bytes_max}"),
+            format!("receive.unpackLimit={PACKED_OBJECTS_MIN}"),
+            format!("receive.fsckObjects={}", fsck == Fsck::WhileUnpacking),
+        ] {
+            command.args(["-c", &setting]);
+        }
         for setting in settings {
             command.arg("-c").arg(setting);
         }
@@ -98,5 +128,25 @@ impl Repository {
 impl Pack {
     pub async fn wait(&mut self) -> Result<ExitStatus, GitError> {
         self.child.wait().await.map_err(|source| GitError::Io { command: self.name, source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_looked_at_apart() {
+        for (objects, expected) in [
+            (None, Fsck::WhileUnpacking),
+            (Some(0), Fsck::WhileUnpacking),
+            (Some(99), Fsck::WhileUnpacking),
+            (Some(100), Fsck::Apart),
+            (Some(10_000), Fsck::Apart),
+            (Some(10_001), Fsck::WhileUnpacking),
+            (Some(u32::MAX), Fsck::WhileUnpacking),
+        ] {
+            assert_eq!(Fsck::of(objects), expected, "{objects:?}");
+        }
     }
 }

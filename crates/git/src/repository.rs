@@ -74,6 +74,11 @@ impl Repository {
         Self { quarantine: Some(quarantine), ..self.clone() }
     }
 
+    /// Where the objects of the push are.
+    pub(crate) fn incoming(&self) -> Option<&Path> {
+        self.quarantine.as_ref().map(|quarantine| Path::new(&quarantine.object_directory))
+    }
+
     pub fn dir(&self) -> &Path {
         &self.dir
     }

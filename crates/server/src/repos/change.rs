@@ -288,6 +288,9 @@ fn collect(entries: Vec<Entry>, blobs: &Blobs) -> Result<Difference, Vec<Diagnos
         match new.and_then(|id| blobs.get(&id)) {
             None => difference.removed.push(path),
             Some(Blob::Content(bytes)) => drop(difference.files.insert(path, bytes.clone())),
+            Some(Blob::Other) => {
+                problems.push(Diagnostic::of_file(&path, "is a file by its name alone: commit it anew"))
+            }
             Some(Blob::TooLarge(size)) => {
                 let message = format!("{size} bytes are more than the {MANIFEST_BYTES_MAX} allowed: split the file");
                 problems.push(Diagnostic::of_file(&path, message));

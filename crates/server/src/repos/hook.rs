@@ -13,6 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use tidegate_git::Fsck;
 
 use super::ReposError;
 use super::id::RepositoryId;
@@ -22,6 +23,9 @@ use super::pushes::PushId;
 pub const SOCKET_VARIABLE: &str = "TIDEGATE_HOOK_SOCKET";
 pub const PUSH_VARIABLE: &str = "TIDEGATE_HOOK_PUSH";
 pub const REPOSITORY_VARIABLE: &str = "TIDEGATE_HOOK_REPOSITORY";
+/// Set if git has not looked at the objects. It is git that carries it, so that
+/// a server that is started in the middle of a push knows.
+pub const FSCK_VARIABLE: &str = "TIDEGATE_HOOK_FSCK";
 
 const FOLDER: &str = "hooks";
 const SOCKET: &str = "hook.sock";
@@ -50,6 +54,8 @@ pub struct HookCall {
     /// Which push it is, as its git was told.
     pub push: String,
     pub updates: Vec<RefUpdate>,
+    /// Whether the objects still have to be looked at.
+    pub owes_fsck: bool,
     /// Where the objects of the push are while it is checked.
     pub object_directory: Option<String>,
     pub alternates: Option<String>,
@@ -114,10 +120,11 @@ impl Hooks {
         setting
     }
 
-    pub fn environment(&self, id: &RepositoryId, push: Option<PushId>) -> Vec<(&'static str, OsString)> {
+    pub fn environment(&self, id: &RepositoryId, push: Option<PushId>, fsck: Fsck) -> Vec<(&'static str, OsString)> {
         let push = push.map(|push| (PUSH_VARIABLE, push.to_string().into()));
+        let fsck = (fsck == Fsck::Apart).then(|| (FSCK_VARIABLE, "1".into()));
         let others = [(SOCKET_VARIABLE, self.socket.clone().into()), (REPOSITORY_VARIABLE, id.to_string().into())];
-        others.into_iter().chain(push).collect()
+        others.into_iter().chain(push).chain(fsck).collect()
     }
 }
 

@@ -100,8 +100,13 @@ impl HookServer {
         }
         let branch = format!("refs/heads/{}", hosted.branch);
         match (call.hook, call.updates.iter().find(|update| update.name == branch)) {
-            (Hook::PreReceive, None) => Ok(accepted(Vec::new())),
-            (Hook::PreReceive, Some(update)) => self.check(&hosted, call, update, push).await,
+            (Hook::PreReceive, update) => {
+                let git = quarantined(&hosted, call);
+                // The first of the two is another process: they run side by side.
+                let (bad, answer) = tokio::join!(fsck(&git, call), self.check(&hosted, &git, update, push));
+                let bad = bad?;
+                if bad.is_empty() { answer } else { Ok(refused(bad)) }
+            }
             (Hook::PostReceive, None) => Ok(accepted(vec![format!("stored; only {} is projected", hosted.branch)])),
             (Hook::PostReceive, Some(update)) => {
                 let commit = ObjectId::parse(&update.new);
@@ -113,29 +118,20 @@ impl HookServer {
     async fn check(
         &self,
         hosted: &Hosted,
-        call: &HookCall,
-        update: &RefUpdate,
+        git: &Repository,
+        update: Option<&RefUpdate>,
         push: PushId,
     ) -> Result<HookAnswer, ProjectorError> {
+        let Some(update) = update else { return Ok(accepted(Vec::new())) };
         // It became one after the push began.
         if let Some(remote) = &hosted.remote {
             return Ok(refused(vec![remote.push_refused(&hosted.id)]));
         }
-        let text = |text: &Option<String>| text.clone().unwrap_or_default().into();
-        let git = match &call.object_directory {
-            Some(_) => hosted.git.with_quarantine(Quarantine {
-                object_directory: text(&call.object_directory),
-                alternates: text(&call.alternates),
-            }),
-            None => hosted.git.clone(),
-        };
         let (old, new) = (ObjectId::parse(&update.old), ObjectId::parse(&update.new));
-        let asked = Asked { hosted, git: &git, old, new: new.clone() };
+        let asked = Asked { hosted, git, old, new: new.clone() };
         let problems = match (self.check_commit(asked, push).await, new) {
             // Looked at only then: a push is not to wait for one more process.
-            (Err(ProjectorError::Git(error)), Some(new)) => {
-                no_commit(&git, &hosted.branch, &new).await?.ok_or(error)?
-            }
+            (Err(ProjectorError::Git(error)), Some(new)) => no_commit(git, &hosted.branch, &new).await?.ok_or(error)?,
             (problems, _) => problems?,
         };
         Ok(if problems.is_empty() { accepted(Vec::new()) } else { refused(problems) })
@@ -154,6 +150,23 @@ impl HookServer {
         }
         self.projector.check(asked, push).await
     }
+}
+
+/// The repository with what the push brings.
+fn quarantined(hosted: &Hosted, call: &HookCall) -> Repository {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default().into();
+    match &call.object_directory {
+        Some(_) => hosted.git.with_quarantine(Quarantine {
+            object_directory: text(&call.object_directory),
+            alternates: text(&call.alternates),
+        }),
+        None => hosted.git.clone(),
+    }
+}
+
+/// Of all refs that are pushed, projected or not: what is here can be cloned.
+async fn fsck(git: &Repository, call: &HookCall) -> Result<Vec<String>, GitError> {
+    if call.owes_fsck { git.fsck_push().await } else { Ok(Vec::new()) }
 }
 
 /// Why git cannot work with what the branch would be; `None` if that is a

@@ -13,7 +13,7 @@ use axum::routing::{get, post};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
-use tidegate_git::{PackRequest, Service};
+use tidegate_git::{Fsck, PackRequest, Service};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Repos;
@@ -21,6 +21,7 @@ use super::hosting::Hosted;
 use super::id::RepositoryId;
 use super::limits::HostedLimits;
 use super::pack::{self, Encoding, PACK_TIME_MAX, Terms};
+use super::peek::object_count;
 use super::projector::chain;
 use super::pushes::PushId;
 use super::verify::Repair;
@@ -32,6 +33,8 @@ const CONVERSATIONS_MAX: usize = 64;
 /// Of one identity: however many stall, three quarters are left for others.
 const CONVERSATIONS_PER_IDENTITY_MAX: usize = 16;
 const CONVERSATION_WAIT_MAX: Duration = Duration::from_secs(30);
+/// For the first bytes of a push. One that takes longer is not worth a shortcut.
+const PEEK_TIME_MAX: Duration = Duration::from_secs(1);
 /// `version=2:…`: longer is not a client of git.
 const PROTOCOL_BYTES_MAX: usize = 64;
 
@@ -142,9 +145,25 @@ impl Front {
         } else {
             Bytes::new()
         };
+        let (fsck, body) = match body {
+            Some(body) if service == Service::ReceivePack && encoding == Encoding::Plain => {
+                let (objects, body) = object_count(body, PEEK_TIME_MAX).await;
+                (Fsck::of(objects), Some(body))
+            }
+            body => (Fsck::WhileUnpacking, body),
+        };
         let push = (service == Service::ReceivePack && !advertise).then(|| self.repos.projector.pushes.begin());
         let after = self.after(push, id.clone(), place);
-        let pack = match hosted.git.serve(self.request(&hosted, service, advertise, protocol, push)) {
+        let request = PackRequest {
+            service,
+            advertise,
+            protocol,
+            fsck,
+            input_bytes_max: self.repos.limits.pack_bytes_max,
+            settings: vec![self.repos.hooks.setting()],
+            environment: self.repos.hooks.environment(&id, push, fsck),
+        };
+        let pack = match hosted.git.serve(request) {
             Ok(pack) => pack,
             Err(error) => {
                 after.await;
@@ -206,24 +225,6 @@ impl Front {
         permit.ok().and_then(Result::ok).ok_or_else(|| {
             HttpError::unavailable(format!("{CONVERSATIONS_MAX} git requests are under way already: try again"))
         })
-    }
-
-    fn request(
-        &self,
-        hosted: &Hosted,
-        service: Service,
-        advertise: bool,
-        protocol: Option<String>,
-        push: Option<PushId>,
-    ) -> PackRequest {
-        PackRequest {
-            service,
-            advertise,
-            protocol,
-            input_bytes_max: self.repos.limits.pack_bytes_max,
-            settings: vec![self.repos.hooks.setting()],
-            environment: self.repos.hooks.environment(&hosted.id, push),
-        }
     }
 
     /// Whatever became of a push and its pusher: the head is in force.

@@ -21,6 +21,7 @@ mod note;
 mod objections;
 mod pace;
 mod pack;
+mod peek;
 mod projector;
 mod pushes;
 mod remote;
@@ -39,7 +40,9 @@ use crate::identity::Clock;
 use crate::metrics::Metrics;
 use deleted::Deleted;
 use follow::Follower;
-pub use hook::{Hook, HookAnswer, HookCall, PUSH_VARIABLE, REPOSITORY_VARIABLE, RefUpdate, SOCKET_VARIABLE};
+pub use hook::{
+    FSCK_VARIABLE, Hook, HookAnswer, HookCall, PUSH_VARIABLE, REPOSITORY_VARIABLE, RefUpdate, SOCKET_VARIABLE,
+};
 use hook_server::HookServer;
 pub use hosting::HostingError;
 use hosting::{Hosted, Hosting};

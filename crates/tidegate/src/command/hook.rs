@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tidegate_model::terminal::one_line;
 use tidegate_server::repos::{
-    Hook, HookAnswer, HookCall, PUSH_VARIABLE, REPOSITORY_VARIABLE, RefUpdate, SOCKET_VARIABLE,
+    FSCK_VARIABLE, Hook, HookAnswer, HookCall, PUSH_VARIABLE, REPOSITORY_VARIABLE, RefUpdate, SOCKET_VARIABLE,
 };
 
 use super::FAILED;
@@ -47,6 +47,7 @@ fn call(hook: Hook) -> Result<HookCall> {
         repository: variable(REPOSITORY_VARIABLE)?,
         push: variable(PUSH_VARIABLE)?,
         updates,
+        owes_fsck: env::var_os(FSCK_VARIABLE).is_some(),
         object_directory: env::var("GIT_OBJECT_DIRECTORY").ok(),
         alternates: env::var("GIT_ALTERNATE_OBJECT_DIRECTORIES").ok(),
     })

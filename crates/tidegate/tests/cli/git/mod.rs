@@ -3,6 +3,7 @@
 mod backup;
 mod definitions;
 mod deleted;
+mod fsck;
 mod narrowing;
 mod origin;
 mod push;
