@@ -1,7 +1,8 @@
 //! Status writes: with a precondition, merged, checked against the schema.
 
 use chrono::Utc;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use tidegate_model::schema::Schema;
 use tidegate_model::{EncodedObject, FieldError, Object, ObjectKey, ResourceVersion, StatusMerge, merge_status};
 use tidegate_store::{CommitError, Expect, Op, StoredObject, Transaction};
 
@@ -65,7 +66,7 @@ impl Api {
         }
         let expected = precondition(write.resource_version.as_deref())?;
         let (stored, object) = self.read_expected(key, expected)?;
-        match next_status(kind, &object, &write.patch)? {
+        match next_status(&kind.version().schema, &object, &write.patch)? {
             None => Ok(Item::serve(kind, stored)),
             Some(next) => self.put(kind, key, expected, &next, fence).await,
         }
@@ -127,30 +128,40 @@ impl Api {
     }
 }
 
-/// `None` if the patch changes nothing.
-fn next_status(kind: &KindRef, object: &Object, patch: &Value) -> Result<Option<Object>, ApiError> {
+/// `None` if the patch changes nothing. All but the status is as it was, to
+/// the byte: the schema may be older than the object, for a moment.
+fn next_status(schema: &Schema, object: &Object, patch: &Value) -> Result<Option<Object>, ApiError> {
     let context = StatusMerge { now: Utc::now(), generation: object.generation() };
     let invalid = |errors: Vec<FieldError>| ApiError::invalid("the status", &errors);
     let merged = merge_status(object.status(), patch, &context).map_err(invalid)?;
     if !merged.changed {
         return Ok(None);
     }
-    let mut next = object.clone();
-    next.root_mut().insert("status".into(), merged.status);
-    let schema = &kind.version().schema;
-    let mut value = next.into_value();
-    schema.prune(&mut value);
-    let old = Value::Object(object.root().clone());
-    let errors = schema.validate_status(&value, Some(&old));
-    if !errors.is_empty() {
-        return Err(invalid(errors));
-    }
-    let next = Object::from_value(value).expect("pruning keeps an object's shape");
+    let mut status = json!({"status": merged.status});
+    schema.prune(&mut status);
+    let status = status["status"].take();
     // What was pruned may have been all that was new.
-    let is_empty = |status: &Value| status.as_object().is_some_and(Map::is_empty);
-    let unchanged =
-        next.status() == object.status() || (object.status().is_none() && next.status().is_some_and(is_empty));
-    Ok((!unchanged).then_some(next))
+    let is_empty = status.as_object().is_none_or(Map::is_empty);
+    if object.status().map_or(is_empty, |before| *before == status) {
+        return Ok(None);
+    }
+    let mut next = object.clone();
+    next.root_mut().insert("status".into(), status);
+    let errors = new_errors(schema, &next, object);
+    if errors.is_empty() { Ok(Some(next)) } else { Err(invalid(errors)) }
+}
+
+/// Those that the object does not have already: when a definition changes, a
+/// controller must be able to go on beside fields that are not its own.
+fn new_errors(schema: &Schema, next: &Object, object: &Object) -> Vec<FieldError> {
+    let value = |object: &Object| Value::Object(object.root().clone());
+    let (next, object) = (value(next), value(object));
+    let mut errors = schema.validate_status(&next, Some(&object));
+    if !errors.is_empty() {
+        let before = schema.validate_status(&object, Some(&object));
+        errors.retain(|error| !before.contains(error));
+    }
+    errors
 }
 
 pub(super) fn precondition(version: Option<&str>) -> Result<ResourceVersion, ApiError> {
@@ -176,4 +187,42 @@ pub(super) fn decode(stored: &StoredObject) -> Result<Object, ApiError> {
         let message = "the stored object does not decode: run `tidegate store check` on the stopped store";
         ApiError::new(Code::Internal, message).because(format!("{} at {}", stored.key, stored.version))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(status: &Value) -> Schema {
+        let properties = json!({"spec": {"type": "object", "properties": {"a": {"type": "string"}}}, "status": status});
+        Schema::compile(&json!({"type": "object", "properties": properties})).unwrap()
+    }
+
+    fn object(status: &Value) -> Object {
+        let value = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a", "generation": 2},
+            "spec": {"a": "x", "b": 5}, "status": status});
+        Object::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_schema_that_is_behind_takes_nothing_from_the_spec() {
+        let schema = schema(&json!({"type": "object", "properties": {"seen": {"type": "integer"}}}));
+        let before = object(&json!({}));
+        let next = next_status(&schema, &before, &json!({"seen": 2, "unknown": 1})).unwrap().unwrap();
+        assert_eq!(next.status(), Some(&json!({"seen": 2})));
+        assert_eq!(next.root()["spec"], json!({"a": "x", "b": 5}));
+        assert!(next_status(&schema, &next, &json!({"unknown": 2})).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_a_new_definition_refuses_does_not_stop_other_writers() {
+        let text = json!({"type": "string"});
+        let schema = schema(&json!({"type": "object", "properties": {"foo": text, "bar": text}}));
+        let before = object(&json!({"foo": 3}));
+        let next = next_status(&schema, &before, &json!({"bar": "b"})).unwrap().unwrap();
+        assert_eq!(next.status(), Some(&json!({"foo": 3, "bar": "b"})));
+        for patch in [json!({"foo": 4}), json!({"bar": 4})] {
+            assert!(next_status(&schema, &before, &patch).is_err(), "{patch}");
+        }
+    }
 }
