@@ -106,6 +106,42 @@ async fn foreign_entries_stay_and_block() {
     assert_eq!(listed, "100644 blob \tfile\n120000 blob \tlink\n100644 blob \tnew\n100755 blob \trun");
 }
 
+/// Each save is a pack, and a draft may live for hundreds of them.
+#[tokio::test]
+async fn what_many_saves_wrote_is_read() {
+    let clone = Clone::new().await;
+    let mut draft = Draft::open(&clone.repository, None).unwrap();
+    for at in 0..200 {
+        draft.put("a", format!("{at}").as_bytes()).unwrap();
+        commit(&mut draft, "next").unwrap();
+        draft.save().unwrap();
+        if at % 50 == 49 {
+            let id = draft.file("a").unwrap().unwrap();
+            assert_eq!(draft.content(&id).unwrap(), format!("{at}"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_discarded_leaves_nothing() {
+    let clone = Clone::new().await;
+    let packs = || clone.git("ls objects/pack");
+    let mut draft = Draft::open(&clone.repository, None).unwrap();
+    draft.put("a", b"1").unwrap();
+    commit(&mut draft, "pushed").unwrap();
+    draft.save().unwrap();
+    draft.rebase_on_head();
+    let pushed = packs();
+    for number in ["2", "3"] {
+        draft.put("a", number.as_bytes()).unwrap();
+        commit(&mut draft, "not pushed").unwrap();
+        draft.save().unwrap();
+    }
+    assert_ne!(packs(), pushed);
+    draft.discard();
+    assert_eq!(packs(), pushed);
+}
+
 /// More commits than a chain of differences may be long, over several packs.
 #[tokio::test]
 async fn many_commits_in_a_large_folder_are_small() {

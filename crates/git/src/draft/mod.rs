@@ -21,6 +21,9 @@ use tree::Tree;
 
 /// Every repository that we can push to has this kind.
 const HASH: gix_hash::Kind = gix_hash::Kind::Sha1;
+/// That an open draft can see; each save adds one. Twice what anybody lets
+/// there be before the repository is packed anew; a place is some 100 bytes.
+const PACKS_MAX: u16 = 1_024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum DraftError {
@@ -72,7 +75,9 @@ impl Draft {
     /// On top of `base`; `None` for the first commit of a branch.
     pub fn open(repository: &Repository, base: Option<&ObjectId>) -> Result<Self, DraftError> {
         let objects_dir = repository.dir().join("objects");
-        let odb = gix_odb::at(&objects_dir, HASH).map_err(DraftError::Write)?;
+        let slots = gix_odb::store::init::Slots::Given(PACKS_MAX);
+        let options = gix_odb::store::init::Options { slots, ..Default::default() };
+        let odb = gix_odb::at_opts(&objects_dir, HASH, [], options).map_err(DraftError::Write)?;
         let mut reader = Reader { odb, buffer: Vec::new() };
         let base = base.map(internal).transpose()?;
         let root = match &base {

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use crate::claims::TypeId;
 use crate::cluster::{Api, ApiError, collection, object};
-use crate::config::{Condition, ConfigKind, GROUP, Id, Meta, StatusBody, Truth, VERSION};
+use crate::config::{Condition, ConfigKind, GROUP, Id, Meta, Reason, StatusBody, Truth, VERSION};
 
 /// After a failure; the newest status of each object is kept meanwhile.
 const RETRY: Duration = Duration::from_secs(2);
@@ -111,6 +111,8 @@ fn has(status: Option<&Value>, condition: &Condition) -> bool {
 async fn tell_event(api: &Api, instance: &str, kind: ConfigKind, id: &Id, meta: &Meta, condition: &Condition) {
     let namespace = if id.namespace.is_empty() { EVENT_NAMESPACE } else { &id.namespace };
     let now = Utc::now();
+    // Every destination begins with a comparison: that is no reason to worry.
+    let is_wrong = condition.truth == Truth::False && condition.reason != Reason::Seeding;
     let event = json!({
         "apiVersion": "v1", "kind": "Event",
         "metadata": {"name": format!("{}.{:x}", id.name, now.timestamp_micros()), "namespace": namespace},
@@ -118,7 +120,7 @@ async fn tell_event(api: &Api, instance: &str, kind: ConfigKind, id: &Id, meta: 
             "apiVersion": ConfigKind::api_version(), "kind": kind.name(), "namespace": id.namespace,
             "name": id.name, "uid": meta.uid, "resourceVersion": meta.resource_version,
         },
-        "type": if condition.truth == Truth::False { "Warning" } else { "Normal" },
+        "type": if is_wrong { "Warning" } else { "Normal" },
         "reason": condition.reason.text(), "message": condition.message, "action": "Reconcile", "count": 1,
         "firstTimestamp": format_time(now), "lastTimestamp": format_time(now),
         "source": {"component": "tidegate-reverser"}, "reportingComponent": "tidegate-reverser",

@@ -14,3 +14,4 @@ mod outages;
 mod process;
 mod rig;
 mod takeover;
+mod workers;
