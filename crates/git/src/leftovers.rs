@@ -9,6 +9,8 @@ use crate::repository::Repository;
 
 /// Git holds the lock of a ref for milliseconds.
 const LOCK_AGE_MIN: Duration = Duration::from_secs(5);
+/// How often it is looked whether a young one has gone.
+const LOCK_LOOK: Duration = Duration::from_millis(50);
 /// Far longer than any push takes.
 const INCOMING_AGE_MIN: Duration = Duration::from_secs(3600);
 /// Beside `refs`, what git locks.
@@ -29,7 +31,7 @@ impl Repository {
                     removed.push(lock);
                     break;
                 }
-                tokio::time::sleep(LOCK_AGE_MIN - age).await;
+                tokio::time::sleep(LOCK_LOOK).await;
             }
         }
         removed.extend(self.clear_incoming()?);

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_tls::Certificates;
 use tokio::net::{TcpListener, TcpSocket};
@@ -11,6 +12,9 @@ use tokio_rustls::TlsAcceptor;
 
 use super::tls::{TlsError, TlsFiles};
 
+/// One second in all: it takes a tenth on a busy machine.
+const BIND_ATTEMPTS_MAX: usize = 20;
+const BIND_PAUSE: Duration = Duration::from_millis(50);
 /// Connections that the kernel keeps for us while we are busy accepting.
 const BACKLOG: u32 = 1024;
 
@@ -87,7 +91,7 @@ impl Listener {
             return Err(ListenError::Plaintext { address: *address });
         }
         let tls = tls.clone().map(Tls::load).transpose()?;
-        let socket = bind_socket(*address).map_err(|source| classify(*address, source))?;
+        let socket = bind_patiently(*address).map_err(|source| classify(*address, source))?;
         let address = socket.local_addr().map_err(|source| classify(*address, source))?;
         Ok(Self { socket, tls, address })
     }
@@ -101,6 +105,19 @@ impl Listener {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
+}
+
+/// A server that was killed may have been starting a program, which holds what
+/// it inherits until it is that program. Nothing else runs at the start, so
+/// this may block.
+fn bind_patiently(address: SocketAddr) -> io::Result<TcpListener> {
+    for _ in 1..BIND_ATTEMPTS_MAX {
+        match bind_socket(address) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => std::thread::sleep(BIND_PAUSE),
+            outcome => return outcome,
+        }
+    }
+    bind_socket(address)
 }
 
 fn bind_socket(address: SocketAddr) -> io::Result<TcpListener> {

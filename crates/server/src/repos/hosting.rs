@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tidegate_admission::Rules;
-use tidegate_git::{GitError, Program, Repository};
+use tidegate_git::{GitError, Program, Repository, end_orphans};
 use tidegate_model::Object;
 use tidegate_store::{Selection, StoreError, View};
 use tokio::sync::Mutex;
@@ -119,6 +119,16 @@ impl Hosting {
     /// The deleted one of this name: its object says nothing of it any more.
     pub fn former(&self, id: &RepositoryId) -> Hosted {
         self.describe(id, None)
+    }
+
+    /// Before any branch is looked at: a push that an earlier server consented
+    /// to must not move one afterwards.
+    pub async fn end_orphans(&self) {
+        match end_orphans(&self.folder).await {
+            Ok(0) => {}
+            Ok(ended) => tracing::warn!(ended, "ended pushes that a killed server left running"),
+            Err(error) => tracing::error!(%error, "failed to end pushes that a killed server left running"),
+        }
     }
 
     /// Before it is served: what a killed git left would refuse every push.

@@ -111,6 +111,7 @@ impl Repos {
         program.check().await?;
         Remote::sweep(&program).map_err(|source| ReposError::Sweep { path: data_dir.clone(), source })?;
         let hosting = Arc::new(Hosting::open(api.clone(), &data_dir, program, clock.clone())?);
+        hosting.end_orphans().await;
         let noter = Arc::new(Noter::default());
         let projector = Projector::new(api.clone(), hosting.clone(), noter.clone(), metrics.clone(), limits);
         let projector = Arc::new(projector.with_plain_http(remote.plain_http));

@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Stdio;
 
 use rustix::process::Signal;
 
@@ -28,6 +30,29 @@ fn a_head_that_was_not_projected_is_in_force_after_the_start() {
         tree.pushed()
     };
     assert!(nothing_left.contains("+0 ~0 -0 objects"), "{nothing_left}");
+}
+
+/// One that has had its hook's consent would move the branch after the server
+/// that is there now has looked at it.
+#[test]
+fn a_push_that_outlived_its_server_ends_before_the_next_one_is_ready() {
+    let Hosted { site, mut server, tree } = Hosted::start();
+    tree.write("crd.yaml", CRD).commit().pushed();
+    server.kill();
+    let bare = site.path("tidegate-data/repos/system/control.git").canonicalize().unwrap();
+    let bare = bare.to_str().unwrap();
+    // Waits for what a client sends.
+    let mut orphan = git(&tree.dir, &["-c", "a.b=c", "receive-pack", "--stateless-rpc", bare]);
+    let mut orphan = orphan.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut elsewhere = git(&tree.dir, &["receive-pack", "--stateless-rpc", "."]);
+    let mut elsewhere = elsewhere.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+
+    let _server = site.serve();
+    assert_eq!(orphan.wait().unwrap().signal(), Some(9));
+    assert!(elsewhere.try_wait().unwrap().is_none(), "not a repository of this server");
+    elsewhere.kill().unwrap();
+    elsewhere.wait().unwrap();
+    tree.write("a.yaml", &widget("a", 1)).commit().pushed();
 }
 
 /// As when the whole machine, or its container, was killed.
