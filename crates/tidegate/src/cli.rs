@@ -78,7 +78,7 @@ Every key of docs/configuration.md can be set in the file, by a TIDEGATE_… var
 
 Examples:
   tidegate serve
-  tidegate serve --data-dir /var/lib/tidegate --listen 0.0.0.0:7300 --tls-cert tls.crt --tls-key tls.key
+  tidegate serve --data-dir /var/lib/tidegate --listen 0.0.0.0:7300 --tls-cert a.crt --tls-key a.key
   tidegate serve --window-age 48h --set list.page_objects_max=1000")]
 pub struct ServeArgs {
     /// Configuration file (YAML)
@@ -136,14 +136,15 @@ pub struct ServeArgs {
 
 #[derive(Args)]
 #[command(after_help = "\
-Of several managers of one server, `serve` included, one works and the others stand by. The token is that of
-the service account `system/controller-manager`, or of one with the same role; its file is read for each
-request, so replace it before it expires. While the server is away the manager waits, and says so once.
+Of several managers of one server, `serve` included, one works and the others stand by.
+The token is that of the service account `system/controller-manager`, or of one with the same role.
+Its file is read for each request, so replace it before it expires.
+While the server is away the manager waits, and says so once.
 
 Examples:
   tidegate token create --service-account system/controller-manager --ttl 30d -o manager.token
   tidegate control --server https://tidegate.example.com --token-file manager.token
-  tidegate control --token-file manager.token --listen 127.0.0.1:7301     and curl 127.0.0.1:7301/readyz")]
+  tidegate control --token-file manager.token --listen 127.0.0.1:7301     for /readyz and /metrics")]
 pub struct ControlArgs {
     /// Address and port of /livez, /readyz and /metrics; not served if left out
     #[arg(long, value_name = "ADDRESS:PORT")]

@@ -13,6 +13,19 @@ fn the_definition_is_consistent() {
     Cli::command().debug_assert();
 }
 
+/// Clap breaks a longer one in the middle of a sentence, or of a command.
+#[test]
+fn no_line_below_the_options_is_wider_than_a_pipe_is_taken_for() {
+    fn check(command: &clap::Command) {
+        let below = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        for line in below.lines() {
+            assert!(line.chars().count() <= 100, "{}: {line}", command.get_name());
+        }
+        command.get_subcommands().for_each(check);
+    }
+    check(&Cli::command());
+}
+
 #[test]
 fn what_is_refused_before_anything_runs() {
     for line in [

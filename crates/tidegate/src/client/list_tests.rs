@@ -129,8 +129,8 @@ fn an_expired_list_begins_again_unless_it_was_printed() {
 #[test]
 fn answers_that_are_not_ours() {
     for (status, body, expected) in [
-        (200, "<html>\u{1b}[31m", "does not answer as Tidegate does (HTTP 200 OK): <html>\\u{1b}[31m"),
-        (302, "", "does not answer as Tidegate does (HTTP 302 Found)"),
+        (200, "<html>\u{1b}[31m", "does not answer as Tidegate does (HTTP 200): <html>\\u{1b}[31m"),
+        (302, "", "does not answer as Tidegate does (HTTP 302)"),
         (503, r#"{"errors":[{"message":"full","extensions":{"code":"UNAVAILABLE"}}]}"#, "full (UNAVAILABLE)"),
         (200, "{}", "answered without data"),
     ] {
