@@ -132,7 +132,7 @@ fn answers_that_are_not_ours() {
         (200, "<html>\u{1b}[31m", "does not answer as Tidegate does (HTTP 200): <html>\\u{1b}[31m"),
         (302, "", "does not answer as Tidegate does (HTTP 302)"),
         (503, r#"{"errors":[{"message":"full","extensions":{"code":"UNAVAILABLE"}}]}"#, "full (UNAVAILABLE)"),
-        (200, "{}", "answered without data"),
+        (200, "{}", "does not answer as Tidegate does (HTTP 200): {}"),
     ] {
         let (names, _) = listed(vec![(status, body.into())], None, Seen::default());
         let refusal = names.unwrap_err();
