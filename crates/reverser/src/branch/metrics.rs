@@ -36,7 +36,7 @@ pub struct GitMetrics {
     pub(super) rebase_retries: PerBranch<Counter>,
     push_failures: Family<FailureLabels, Counter>,
     pub(super) queue_depth: PerBranch<Gauge>,
-    pub(super) active_workers: Gauge,
+    pub(super) active_workers: PerBranch<Gauge>,
     pub(super) push_seconds: Seconds,
     pub(super) lag_seconds: Seconds,
 }
@@ -54,7 +54,7 @@ impl Default for GitMetrics {
             rebase_retries: Family::default(),
             push_failures: Family::default(),
             queue_depth: Family::default(),
-            active_workers: Gauge::default(),
+            active_workers: Family::default(),
             push_seconds: seconds(),
             lag_seconds: seconds(),
         }
@@ -78,7 +78,7 @@ impl GitMetrics {
         registry.register("repo_branch_queue_depth", "Objects that wait for a push", self.queue_depth.clone());
         registry.register(
             "repo_branch_active_workers",
-            "Branches that are written and pushed right now",
+            "1 while the branch is written and pushed",
             self.active_workers.clone(),
         );
         registry.register_with_unit("push", "Time of one push", Unit::Seconds, self.push_seconds.clone());
@@ -90,6 +90,7 @@ impl GitMetrics {
     pub(super) fn announce(&self, labels: &BranchLabels) {
         self.note(labels, &Report::default(), 0);
         drop(self.rebase_retries.get_or_create(labels));
+        drop(self.active_workers.get_or_create(labels));
         FailureReason::ALL.iter().for_each(|reason| drop(self.failures(labels, *reason)));
         drop(self.push_seconds.get_or_create(labels));
         drop(self.lag_seconds.get_or_create(labels));

@@ -182,7 +182,7 @@ impl Worker {
 
     async fn turn(&mut self) -> Result<(Turn, Active), WorkError> {
         let turn = self.config.turns.take().await.ok_or(WorkError::Lost)?;
-        Ok((turn, Active::new(&self.metrics)))
+        Ok((turn, Active::new(&self.metrics, &self.labels)))
     }
 
     /// The clone, and a draft on what the remote has.
@@ -310,9 +310,10 @@ impl Worker {
 struct Active(Gauge);
 
 impl Active {
-    fn new(metrics: &GitMetrics) -> Self {
-        metrics.active_workers.inc();
-        Self(metrics.active_workers.clone())
+    fn new(metrics: &GitMetrics, labels: &BranchLabels) -> Self {
+        let gauge = metrics.active_workers.get_or_create_owned(labels);
+        gauge.inc();
+        Self(gauge)
     }
 }
 

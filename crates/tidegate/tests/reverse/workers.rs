@@ -25,8 +25,12 @@ fn a_repository_has_its_turns_whoever_names_it() {
     let operator = plane.operator("turns").with(&["--workers-max-per-repo=1"]).ready();
     let mut most: f64 = 0.0;
     let second = format!("other:{}", place.config_map_path("a").replacen("live", "second", 1));
+    // Of ours alone: other tests have repositories in the same cluster.
+    let repository = place.url();
+    let repository = repository.trim_end_matches(".git");
     wait("both files", || {
-        most = most.max(operator.metric("gitopsreverser_repo_branch_active_workers").unwrap_or_default());
+        let active = operator.metrics("gitopsreverser_repo_branch_active_workers", repository);
+        most = most.max(active.unwrap_or_default());
         let is_second =
             bare::command(&place.repository).args(["cat-file", "-e", &second]).output().ok()?.status.success();
         place.file(&place.config_map_path("a")).filter(|_| is_second)
