@@ -49,17 +49,42 @@ async fn ask(api: &Api, refresh: Duration, changed: &Notify, to: &mpsc::Sender<M
     }
 }
 
-/// Looks again until it has been quiet for a while; each change begins anew.
+/// Looks again until it has been quiet for a while.
 async fn settle(api: &Api, known: &mut Option<Catalog>, changed: &Notify, to: &mpsc::Sender<Msg>) {
-    let mut waits = SETTLE_MS.into_iter();
-    while let Some(wait) = waits.next().map(Duration::from_millis) {
-        sleep(wait).await;
+    let mut settling = Settling::default();
+    while settling.is_due(changed).await {
         // Should it fail, the next round tells of it.
         let _ = look(api, known, to).await;
-        // Without waiting: whether there was one meanwhile.
-        if timeout(Duration::ZERO, changed.notified()).await.is_ok() {
-            waits = SETTLE_MS.into_iter();
+    }
+}
+
+/// The waits between the looks that follow a change.
+struct Settling(std::slice::Iter<'static, u64>);
+
+impl Default for Settling {
+    fn default() -> Self {
+        Self(SETTLE_MS.iter())
+    }
+}
+
+impl Settling {
+    /// Waits for the next look; `false` if it has been quiet for long enough.
+    ///
+    /// Each change begins anew, in the middle of a wait too: the long waits at
+    /// the end are for what changed long ago. The first wait always passes
+    /// whole, so that any number of changes makes a look every 50 ms at most,
+    /// and none of them puts it off.
+    async fn is_due(&mut self, changed: &Notify) -> bool {
+        let Some(wait) = self.next() else { return false };
+        if timeout(wait, changed.notified()).await.is_ok() {
+            *self = Self::default();
+            sleep(self.next().unwrap_or_default()).await;
         }
+        true
+    }
+
+    fn next(&mut self) -> Option<Duration> {
+        self.0.next().copied().map(Duration::from_millis)
     }
 }
 
@@ -103,4 +128,50 @@ impl Consumer for Ping {
     async fn failed(&mut self, _: &ApiError) {}
 
     async fn recovered(&mut self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// The milliseconds of the looks, with changes at these.
+    async fn looks(changes: Vec<u64>) -> Vec<u64> {
+        let (changed, started) = (Arc::new(Notify::new()), Instant::now());
+        let tell = changed.clone();
+        let telling = tokio::spawn(async move {
+            for at in changes {
+                tokio::time::sleep_until(started + Duration::from_millis(at)).await;
+                tell.notify_one();
+            }
+        });
+        let (mut settling, mut looks) = (Settling::default(), Vec::new());
+        while settling.is_due(&changed).await {
+            looks.push(started.elapsed().as_millis() as u64);
+        }
+        telling.abort();
+        looks
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn looks_become_rare_when_nothing_changes() {
+        assert_eq!(looks(vec![]).await, [50, 100, 200, 400, 600, 1_000, 2_000, 4_000, 8_000]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_in_the_longest_wait_is_looked_at_soon() {
+        let looks = looks(vec![4_500]).await;
+        assert_eq!(looks[7..10], [4_000, 4_550, 4_600], "and the looks begin anew");
+        assert_eq!(looks.last(), Some(&12_500));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn changes_without_end_neither_hold_up_a_look_nor_make_more_of_them() {
+        let looks = looks((1..=1_000).map(|at| at * 3).collect()).await;
+        let during: Vec<_> = looks.iter().take_while(|at| **at <= 3_000).collect();
+        assert!((50..=60).contains(&during.len()), "{during:?}");
+        let is_spaced = |pair: &[&u64]| (50..=60).contains(&(pair[1] - pair[0]));
+        assert!(during.windows(2).all(is_spaced), "{during:?}");
+    }
 }
