@@ -88,6 +88,13 @@ impl Api {
         checked(request).await.map(drop)
     }
 
+    /// By server-side apply, which creates what is not there.
+    pub async fn apply(&self, path: &str, object: &Value) -> anyhow::Result<()> {
+        let request = self.client.patch(format!("{}{path}?fieldManager=bench", self.url)).bearer_auth(&self.admin);
+        let request = request.header("content-type", "application/apply-patch+yaml").body(object.to_string());
+        checked(request).await.map(drop)
+    }
+
     pub async fn merge(&self, path: &str, patch: &Value) -> anyhow::Result<()> {
         let request = self.client.patch(format!("{}{path}", self.url)).bearer_auth(&self.admin);
         let request = request.header("content-type", "application/merge-patch+json").body(patch.to_string());

@@ -11,6 +11,7 @@ mod lag;
 mod operator;
 mod reaction;
 mod site;
+mod types;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
