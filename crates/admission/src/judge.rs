@@ -10,7 +10,7 @@ use tidegate_model::{FieldError, FieldErrorReason, Object, ObjectKey};
 use crate::definitions::Subject;
 use crate::places::{is_repository, key_of};
 use crate::report::diagnostics;
-use crate::{Desired, Provenance, Rules, State, authored, nearest, rules, warnings};
+use crate::{CONTENTS_FINALIZER, Desired, Provenance, Rules, State, authored, nearest, rules, warnings};
 
 /// The server keeps objects of 3 MiB; this leaves a third of it to the status.
 pub const DESIRED_BYTES_MAX: usize = 2 << 20;
@@ -95,7 +95,9 @@ impl<S: State> Judge<'_, S> {
         if current.deletion_timestamp().is_some() {
             let finalizers: Vec<_> = current.finalizers().collect();
             let waits = finalizers.join(", ");
-            return forbid(format!("{key} is being deleted and waits for {waits}: push again when it is gone"));
+            let is_namespace = finalizers.iter().any(|finalizer| *finalizer == CONTENTS_FINALIZER);
+            let remedy = if is_namespace { "remove the objects in it, and " } else { "" };
+            return forbid(format!("{key} is being deleted and waits for {waits}: {remedy}push again when it is gone"));
         }
         match Provenance::of(current) {
             Some(Provenance { repository, path }) if repository != &*self.rules.repository => forbid(format!(

@@ -275,8 +275,11 @@ fn failed(error: ClientError) -> ApiError {
         ClientError::Token(_) => Fault::Unauthenticated,
         _ => Fault::Unavailable,
     };
-    let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
-    ApiError::new(fault, format!("{error}{source}"))
+    let more = match &error {
+        ClientError::Unreachable { remedy, .. } => format!("; {remedy}"),
+        error => std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default(),
+    };
+    ApiError::new(fault, format!("{error}{more}"))
 }
 
 fn ended(end: End) -> ApiError {

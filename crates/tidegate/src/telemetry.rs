@@ -32,8 +32,7 @@ pub enum Reader {
 
 /// For the commands that answer on stdout: warnings alone, unless asked.
 pub fn start_quiet() {
-    // What a certificate is refused for is said by the command itself.
-    start_default("warn,rustls_platform_verifier=off");
+    start_default("warn");
 }
 
 /// For long work on the store, whose progress is a log line.
@@ -47,6 +46,9 @@ fn start_default(filter: &str) {
 }
 
 fn init(is_human: bool, filter: EnvFilter) {
+    // Why a certificate is refused is said by whoever connects.
+    let verifier = "rustls_platform_verifier=off".parse();
+    let filter = verifier.map_or(filter.clone(), |verifier| filter.add_directive(verifier));
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     if is_human {
         logs.with_target(false).with_ansi(io::stderr().is_terminal()).init();

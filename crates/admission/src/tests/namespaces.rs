@@ -74,7 +74,7 @@ fn a_namespace_that_is_not_empty_takes_nothing_new_and_goes_later() {
         &mut world,
         (&[("ns.yaml", &namespace("shop"))], &[]),
         expect![[r#"
-        ! ns.yaml:4: metadata.name: namespaces shop is being deleted and waits for tidegate.dev/contents: push again when it is gone
+        ! ns.yaml:4: metadata.name: namespaces shop is being deleted and waits for tidegate.dev/contents: remove the objects in it, and push again when it is gone
     "#]],
     );
     check(

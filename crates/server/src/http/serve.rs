@@ -102,7 +102,9 @@ async fn drain(places: &Arc<Semaphore>, limits: &Limits, shutdown: &Shutdown) ->
     };
     if outcome == Outcome::Cut {
         let connections = limits.connections_max as usize - places.available_permits();
-        tracing::warn!(connections, "connections were cut off");
+        if connections > 0 {
+            tracing::warn!(connections, "connections were cut off");
+        }
     }
     // Whatever is still open learns that its time is over.
     shutdown.end();

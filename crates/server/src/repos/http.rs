@@ -186,7 +186,8 @@ impl Front {
         headers: &HeaderMap,
     ) -> Result<(Hosted, Session), HttpError> {
         let session = self.session(headers)?;
-        let id = name.strip_suffix(".git").and_then(|name| RepositoryId::new(&namespace, name));
+        // As Git hosts do, with or without.
+        let id = RepositoryId::new(&namespace, name.strip_suffix(".git").unwrap_or(&name));
         let id = id.ok_or_else(|| not_found(&format!("{namespace}/{name}")))?;
         // Before anything is read: nobody learns what there is by asking.
         self.authorize(&session, service, &id)?;

@@ -212,7 +212,10 @@ async fn release(client: &Client, controller: Option<&str>, key: Option<&str>) -
     if wanted.is_empty() {
         match key {
             Some(key) => bail!("`{key}` is not in quarantine\n  next: `tidegate quarantine list` shows what is"),
-            None => return Ok(writeln!(io::stdout(), "nothing is in quarantine")?),
+            None => {
+                let whose = controller.map_or_else(String::new, |controller| format!(" of {controller}"));
+                return Ok(writeln!(io::stdout(), "nothing{whose} is in quarantine")?);
+            }
         }
     }
     for held in &wanted {

@@ -1,6 +1,6 @@
 //! From what was typed to a selection of objects.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use tidegate_client::Client;
 
 use super::UsageError;
@@ -21,9 +21,9 @@ pub async fn selection(client: &Client, args: &SelectArgs) -> Result<Selection> 
 
 fn resolved(kind: KindInfo, args: &SelectArgs) -> Result<Selection> {
     if args.name().is_some() && kind.namespaced && args.all_namespaces {
-        bail!(
-            "a name alone may exist in several namespaces: give one with -n, or --field-selector metadata.name=NAME with -A"
-        );
+        let message = "a name alone may exist in several namespaces: give one with -n, or --field-selector \
+                       metadata.name=NAME with -A";
+        return Err(UsageError(message.into()).into());
     }
     let namespace = (kind.namespaced && !args.all_namespaces).then(|| args.namespace.clone());
     let (labels, fields) = (args.selector.clone(), args.field_selector.clone());

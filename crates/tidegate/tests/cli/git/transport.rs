@@ -17,6 +17,9 @@ fn tokens_and_permissions() {
         (said.code, said.err)
     };
     assert_eq!(ask(CONTROL, &admin(site)).0, Some(0));
+    let plain = url(site, CONTROL, &admin(site));
+    let plain = said(&mut git(&site.path(""), &["ls-remote", plain.trim_end_matches(".git")]));
+    assert_eq!(plain.code, Some(0), "with or without .git: {}", plain.err);
     let (code, told) = ask(CONTROL, "nonsense");
     assert!(code == Some(128) && told.contains("Authentication failed"), "{told}");
     let (code, told) = ask(CONTROL, robot.trim());
