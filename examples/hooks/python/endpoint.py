@@ -1,5 +1,10 @@
 """Reconciles sites: an endpoint of a ReconcileHook, with the standard library alone.
 
+    python3 endpoint.py 8089
+
+takes every call. If the hook has a `secretRef`, give the same secret here, and
+calls without a good signature are refused:
+
     HOOK_SECRET=s3cret python3 endpoint.py 8089
 """
 
