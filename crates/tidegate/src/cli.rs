@@ -105,7 +105,7 @@ pub struct ServeArgs {
     /// on or off: run the controllers in this process [default: on]
     #[arg(long, value_name = "ON|OFF")]
     pub controllers: Option<String>,
-    /// Directory of secrets as files, NAMESPACE/NAME/KEY, for remote repositories
+    /// Directory of secrets as files, NAMESPACE/NAME/KEY, for remote repositories and hooks
     #[arg(long, value_name = "DIR")]
     pub secrets_dir: Option<String>,
     /// How long an event can be watched from [default: 24h]

@@ -169,10 +169,11 @@ fn webhook(args: &ReverseRunArgs) -> Result<Option<WebhookOptions>, String> {
     }))
 }
 
-/// The default is a pod's. Whoever runs this by hand may not write there.
+/// The default is a pod's. Whoever runs this by hand may not write there. Git
+/// runs elsewhere, so it needs whole paths.
 fn work_dir(args: &ReverseRunArgs) -> Result<PathBuf> {
     if let Some(chosen) = &args.work_dir {
-        return Ok(chosen.clone());
+        return std::path::absolute(chosen).with_context(|| format!("--work-dir {}", chosen.display()));
     }
     let system = PathBuf::from(WORK_DIR);
     let is_writable = || access(&system, Access::WRITE_OK | Access::EXEC_OK).is_ok();
@@ -196,4 +197,20 @@ fn is_in_pod() -> bool {
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     if name.trim().is_empty() { "reverser".into() } else { name.trim().to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn a_relative_work_dir_is_one_of_here() {
+        let Command::Reverse(args) = Cli::parse_from(["tidegate", "reverse", "--work-dir", "w"]).command else {
+            panic!("another command");
+        };
+        assert_eq!(work_dir(&args.run).unwrap(), std::env::current_dir().unwrap().join("w"));
+    }
 }

@@ -199,7 +199,7 @@ pub const KEYS: &[Key] = &[
         "secrets.dir" = secrets.dir,
         Some("--secrets-dir"),
         ANY,
-        "Directory of secrets as files, `NAMESPACE/NAME/KEY`, for remote repositories. Read at each use."
+        "Directory of secrets as files, `NAMESPACE/NAME/KEY`, for remote repositories and hooks. Read at each use."
     ),
     key!(
         "remote.allow_http" = remote.allow_http,

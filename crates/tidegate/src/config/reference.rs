@@ -36,7 +36,7 @@ the remedy. A `TIDEGATE_…` variable that is no setting is only warned about. D
 const TAIL: &str = "
 Logs go to stderr. `RUST_LOG` overrides `log.filter`.
 
-The client commands (`get`, `watch`, `kinds`, `whoami`, `token`) read other variables; see [cli.md](cli.md).
+The commands that are clients of a server (`get`, `watch`, `kinds`, `whoami`, `token`, `repo`, `controllers`, `quarantine`, `control`, `check --with-server`) read other variables; see [cli.md](cli.md).
 ";
 
 fn reference() -> String {

@@ -91,7 +91,10 @@ fn what_operators_are_told() {
         assert!(unknown.err.contains(text), "{}", unknown.err);
     }
     assert_eq!(site.say("quarantine list --controller prodcuts").code, Some(1));
-    assert_eq!(site.say("quarantine release --all --controller products").good(), "nothing of products is in quarantine\n");
+    assert_eq!(
+        site.say("quarantine release --all --controller products").good(),
+        "nothing of products is in quarantine\n"
+    );
     for line in ["quarantine release", "quarantine release --controller products"] {
         let said = site.say(line);
         assert_eq!(said.code, Some(2), "{}", said.err);
