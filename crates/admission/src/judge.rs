@@ -95,7 +95,7 @@ impl<S: State> Judge<'_, S> {
         if current.deletion_timestamp().is_some() {
             let finalizers: Vec<_> = current.finalizers().collect();
             let waits = finalizers.join(", ");
-            let is_namespace = finalizers.iter().any(|finalizer| *finalizer == CONTENTS_FINALIZER);
+            let is_namespace = finalizers.contains(&CONTENTS_FINALIZER);
             let remedy = if is_namespace { "remove the objects in it, and " } else { "" };
             return forbid(format!("{key} is being deleted and waits for {waits}: {remedy}push again when it is gone"));
         }
