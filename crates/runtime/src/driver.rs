@@ -258,7 +258,7 @@ impl Driver {
                 for key in &gone {
                     self.ledger.went(key);
                     self.known.insert(key);
-                    self.add(key, Priority::Low, Some(None), Cause::Release);
+                    self.add(key, Priority::Low, Some(None), Cause::Went);
                 }
             }
             // Perhaps before the reader has come to it.
@@ -271,11 +271,12 @@ impl Driver {
                 for Seen { key, what, after } in &events {
                     let cause = match what {
                         Happened::Changed { generation } => Cause::State { generation: *generation },
-                        Happened::Came | Happened::Went => Cause::Release,
+                        Happened::Came { generation } => Cause::Came { generation: *generation },
+                        Happened::Went => Cause::Went,
                     };
                     self.known.insert(key);
                     match what {
-                        Happened::Came => self.ledger.came(key),
+                        Happened::Came { .. } => self.ledger.came(key),
                         Happened::Went => self.ledger.went(key),
                         Happened::Changed { .. } => {}
                     }
@@ -386,7 +387,7 @@ impl Driver {
         let now = self.clock.wall_ms(self.clock.now());
         for key in self.ledger.release(&request.name, now) {
             tracing::info!(controller = %self.job.controller.name, %key, "released from quarantine");
-            self.add(&key, Priority::High, None, Cause::Release);
+            self.add(&key, Priority::High, None, Cause::Renewed);
         }
     }
 

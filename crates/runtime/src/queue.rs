@@ -39,10 +39,13 @@ pub(crate) enum Cause {
     State { generation: i64 },
     /// Something that it depends on changed: leaves a backoff.
     Touch,
-    /// What the last verdict was about is not the same any more: leaves both.
+    /// An operator, or what the last verdict was about is not the same any
+    /// more: leaves both.
     Renewed,
-    /// An operator, or the object came or went: leaves both.
-    Release,
+    /// The object came, perhaps after another of its name: leaves both.
+    Came { generation: i64 },
+    /// The object went: leaves both.
+    Went,
 }
 
 /// How a cause may change the outcome of the last run.
@@ -135,15 +138,16 @@ impl Entry {
         match cause {
             Cause::State { generation } if generation <= self.tried => News::None,
             Cause::Touch => News::Touch,
-            Cause::State { .. } | Cause::Renewed | Cause::Release => News::Reset,
+            Cause::State { .. } | Cause::Renewed | Cause::Came { .. } | Cause::Went => News::Reset,
         }
     }
 
     fn hear(&mut self, cause: Cause) {
         match cause {
             Cause::State { generation } => self.seen = self.seen.max(generation),
-            // Perhaps another object of this name, which counts from one.
-            Cause::Release => (self.seen, self.tried) = (0, 0),
+            // Another object of this name counts from one.
+            Cause::Came { generation } => (self.seen, self.tried) = (generation, 0),
+            Cause::Went => (self.seen, self.tried) = (0, 0),
             Cause::Touch | Cause::Renewed => {}
         }
     }

@@ -99,6 +99,19 @@ fn a_record_covers_only_a_key_that_is_where_it_says() {
     assert_eq!(owed(&mut queue), (Some(at(3)), Some(at(3))), "the record went with the success");
 }
 
+/// Its own status write comes back as an event of the generation it is in.
+#[test]
+fn a_new_or_released_object_that_is_parked_stays_so() {
+    let mut queue = Queue::default();
+    for cause in [Cause::Came { generation: 1 }, Cause::Renewed, Cause::Came { generation: 1 }] {
+        queue.add(&key(1), trigger(Priority::High, Some(at(1)), cause), 0);
+        assert_eq!(queue.take(0), Some(Taken { key: key(1), failures: 0, generation: 1 }), "{cause:?}");
+        queue.done(&key(1), Done::Park, 0);
+        queue.add(&key(1), trigger(Priority::High, Some(at(2)), SAME), 0);
+        assert_eq!(taken(&mut queue, 0), None, "{cause:?}");
+    }
+}
+
 #[test]
 fn what_comes_during_a_failing_run_is_not_parked_with_it() {
     for (cause, expected) in [
@@ -106,7 +119,8 @@ fn what_comes_during_a_failing_run_is_not_parked_with_it() {
         (Cause::Touch, None),
         (Cause::State { generation: 2 }, Some((key(1), 0))),
         (Cause::Renewed, Some((key(1), 0))),
-        (Cause::Release, Some((key(1), 0))),
+        (Cause::Came { generation: 1 }, Some((key(1), 0))),
+        (Cause::Went, Some((key(1), 0))),
     ] {
         let mut queue = Queue::default();
         queue.add(&key(1), trigger(Priority::High, None, SAME), 0);
@@ -143,7 +157,8 @@ impl Model {
         let seen = self.seen.entry(name).or_default();
         match trigger.cause {
             Cause::State { generation } => seen.0 = seen.0.max(generation),
-            Cause::Release => *seen = (0, 0),
+            Cause::Came { generation } => *seen = (generation, 0),
+            Cause::Went => *seen = (0, 0),
             Cause::Touch | Cause::Renewed => {}
         }
         if self.parked.contains(&name) && (!is_news || trigger.cause == Cause::Touch) {
@@ -220,7 +235,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        (0..4u8, any::<bool>(), prop::option::of(0..9u64), 0..6i64).prop_map(|(k, h, o, w)| Step::Add(k, h, o, w)),
+        (0..4u8, any::<bool>(), prop::option::of(0..9u64), 0..7i64).prop_map(|(k, h, o, w)| Step::Add(k, h, o, w)),
         Just(Step::Take),
         (0..4u8, 0..4u8, 0..50u64).prop_map(|(k, d, t)| Step::Done(k, d, t)),
         (0..4u8).prop_map(Step::Record),
@@ -239,9 +254,10 @@ proptest! {
                     let priority = if high { Priority::High } else { Priority::Low };
                     let cause = match wake {
                         0 => Cause::Touch,
-                        1 => Cause::Release,
+                        1 => Cause::Went,
                         2 => Cause::Renewed,
-                        generation => Cause::State { generation: generation - 1 },
+                        3 => Cause::Came { generation: 2 },
+                        generation => Cause::State { generation: generation - 2 },
                     };
                     let owed = owed.map(|offset| if offset == 0 { None } else { at(offset) });
                     queue.add(&key(name), trigger(priority, owed, cause), now);

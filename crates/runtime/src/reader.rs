@@ -62,7 +62,7 @@ pub(crate) struct Seen {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Happened {
-    Came,
+    Came { generation: i64 },
     Changed { generation: i64 },
     Went,
 }
@@ -163,7 +163,10 @@ impl Reader {
 fn seen(event: WatchEvent, after: &mut ResourceVersion) -> Option<Seen> {
     let before = std::mem::replace(after, event.version());
     let (item, what) = match event {
-        WatchEvent::Added(item) => (item, Happened::Came),
+        WatchEvent::Added(item) => {
+            let generation = item.generation();
+            (item, Happened::Came { generation })
+        }
         WatchEvent::Modified(item) => {
             let generation = item.generation();
             (item, Happened::Changed { generation })
