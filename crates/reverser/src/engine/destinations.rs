@@ -27,6 +27,9 @@ pub(super) struct Active {
     pub is_on_branch: bool,
     /// Nothing of it has been compared with Git.
     pub is_unseeded: bool,
+    /// It was compared while an API did not answer: files of types that we do
+    /// not see were left alone, and are looked at when all of them answer.
+    pub is_partly_seeded: bool,
     /// The last comparison, on its way to Git.
     pub seeded: Option<Ticket>,
     /// Types whose selection changed since.
@@ -42,6 +45,7 @@ impl Active {
             problem: None,
             is_on_branch: false,
             is_unseeded: true,
+            is_partly_seeded: false,
             seeded: None,
             unseeded_types: BTreeSet::new(),
         }

@@ -14,6 +14,11 @@ use crate::config::Id;
 impl Engine {
     /// Seeds what has all its lists, and asks for those that are missing.
     pub(super) fn seed(&mut self) {
+        if self.is_sure() {
+            for active in self.destinations.values_mut() {
+                active.is_unseeded |= std::mem::take(&mut active.is_partly_seeded);
+            }
+        }
         let ids: Vec<_> = self.destinations.keys().cloned().collect();
         for id in ids {
             self.seed_destination(&id);
@@ -65,8 +70,7 @@ impl Engine {
         }
         tracing::info!(destination = %id, claims = claims.len(), "comparing with Git");
         let types: BTreeSet<_> = claims.iter().map(|claim| claim.of.clone()).collect();
-        // Where an API did not answer, files of types that we do not see may be its own.
-        let is_sure = self.discovered.as_ref().is_some_and(|discovered| discovered.failed.is_empty());
+        let is_sure = self.is_sure();
         let ticket = if is_sure && types.iter().all(|of| self.wants_everything(id, of)) {
             let objects: Vec<_> = types.iter().flat_map(|of| self.objects(id, of)).collect();
             Some(branch.seed(&destination_id(id), Scope::Whole, objects))
@@ -76,8 +80,15 @@ impl Engine {
         if let Some(active) = self.destinations.get_mut(id) {
             active.seeded = ticket.or(Some(Ticket::default()));
             active.is_unseeded = false;
+            active.is_partly_seeded = !is_sure;
             active.unseeded_types.clear();
         }
+    }
+
+    /// Where an API did not answer, files of types that we do not see may be
+    /// its own.
+    fn is_sure(&self) -> bool {
+        self.discovered.as_ref().is_some_and(|discovered| discovered.failed.is_empty())
     }
 
     fn seed_type(&self, id: &Id, branch: &Branch, of: &TypeId) -> Option<Ticket> {

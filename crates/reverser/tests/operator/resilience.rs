@@ -6,10 +6,9 @@ use tidegate_testkit::cluster::{ADMIN, ALICE, BOB};
 use tidegate_testkit::git_http::Mode;
 use tidegate_testkit::place::{Place, wait};
 
-use crate::rig::Rig;
+use crate::rig::{ALONE, Rig};
 use crate::running::Flags;
 
-const ALONE: Flags = Flags { is_alone: true, has_controllers: false, lists_pages: false };
 const PAGED: Flags = Flags { is_alone: false, has_controllers: false, lists_pages: true };
 /// More than two pages.
 const MANY: usize = 1_100;

@@ -15,6 +15,9 @@ use crate::running::{ACCOUNT, Flags, Running, SYSTEM, options};
 const INSTALL: InstallOptions =
     InstallOptions { namespace: String::new(), image: String::new(), replicas: 1, is_crds_only: true };
 
+/// Without an election: the next one need not wait for the end of a lease.
+pub const ALONE: Flags = Flags { is_alone: true, has_controllers: false, lists_pages: false };
+
 pub struct Rig {
     pub operator: Option<Running>,
     pub cluster: Cluster,

@@ -1,9 +1,10 @@
 //! Types that come and go.
 
 use serde_json::json;
-use tidegate_testkit::cluster::ALICE;
+use tidegate_testkit::cluster::{ADMIN, ALICE};
+use tidegate_testkit::place::wait;
 
-use crate::rig::shared;
+use crate::rig::{ALONE, Rig, shared};
 
 #[test]
 fn a_definition_after_the_rule() {
@@ -66,5 +67,40 @@ fn cluster_scoped_types() {
     let text = place.wait_file(&path, |_| true);
     assert!(text.contains("value: 7"), "{text}");
     place.kubectl_as("admin", &["delete", "clusterwatchrule", &place.namespace]);
+    place.wait_no_file(&path);
+}
+
+/// An aggregated API whose server is away is not gone: its files stay until
+/// the API itself goes, also if nobody has seen it answer.
+#[test]
+fn an_api_that_does_not_answer() {
+    let mut rig = Rig::start(ALONE);
+    let (at, path) = {
+        let place = rig.place("away");
+        let service = json!({"name": "nothing", "namespace": "default", "port": 443});
+        let spec = json!({"group": "away.example.com", "version": "v1", "service": service, "insecureSkipTLSVerify": true,
+            "groupPriorityMinimum": 100, "versionPriority": 100});
+        place.apply(&json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": "v1.away.example.com"}, "spec": spec}));
+        wait("it does not answer", || {
+            let object = place.get("apiservice", "v1.away.example.com")?;
+            (object.pointer("/status/conditions/0/status")? == "False").then_some(())
+        });
+        let namespace = &place.namespace;
+        let path = format!("live/away.example.com/v1/things/{namespace}/x.yaml");
+        let text =
+            format!("apiVersion: away.example.com/v1\nkind: Thing\nmetadata:\n  name: x\n  namespace: {namespace}\n");
+        place.foreign_commit(&[(path.clone(), text)]);
+        ((place.namespace.clone(), place.repository.clone()), path)
+    };
+    drop(rig.operator.take());
+    rig.start_operator(ALONE);
+    let place = rig.place_again(&at);
+    place.apply(&place.config_map("a", "1"));
+    place.rule("maps", "live", json!({"resources": ["configmaps"]}));
+    place.wait_file(&place.config_map_path("a"), |_| true);
+    place.wait_reason("gitdestination", "live", "Mirroring");
+    assert!(place.file(&path).is_some(), "nobody knows that it is gone");
+    place.kubectl_as(ADMIN, &["delete", "apiservice", "v1.away.example.com"]);
     place.wait_no_file(&path);
 }
