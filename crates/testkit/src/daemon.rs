@@ -5,6 +5,7 @@
 //! (`PR_SET_PDEATHSIG`), and a small shell removes the files.
 
 use std::fs::File;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -153,8 +154,39 @@ impl Default for Scratch {
     }
 }
 
-/// A port of loopback that was free a moment ago.
+/// A port of loopback for a daemon that is about to be started.
+///
+/// The kernel gives it to nobody else for a minute, neither to a listener that
+/// asks for any port nor to an outgoing connection: one connection to it was
+/// closed by the side that listened, and its remains (`TIME_WAIT`) hold the
+/// port. A daemon that names the port gets it all the same, because servers
+/// bind with `SO_REUSEADDR`.
 pub fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").port()
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let visitor = TcpStream::connect(address).expect("a listener takes a connection");
+    let (visited, _) = listener.accept().expect("the connection waits");
+    // Who closes first keeps the remains.
+    drop(visited);
+    drop(visitor);
+    address.port()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// Without the remains, this many draws of one in 28,000 meet again.
+    #[test]
+    fn a_port_is_given_once_and_can_be_bound() {
+        let mut given = HashSet::new();
+        for _ in 0..2_000 {
+            let port = free_port();
+            assert!(given.insert(port), "{port} was given twice");
+        }
+        for port in given {
+            TcpListener::bind(("127.0.0.1", port)).unwrap_or_else(|error| panic!("port {port}: {error}"));
+        }
+    }
 }
