@@ -22,7 +22,7 @@ use crate::reader::{FEED_BATCHES_MAX, Feed, Happened, Listed, Reader, Seen};
 use crate::rows::{self, Stalled, Unfinished};
 use crate::saves::{Saved, Saves};
 use crate::stalled::{Marked, Marks, Outcome};
-use crate::sweep::{self, Swept};
+use crate::sweep;
 use crate::worker::{Finished, Run, Worker};
 use crate::{ApiError, Client, Controller, ControllerReport, Fence, Plane, StateRow, verdict};
 
@@ -162,7 +162,7 @@ impl Driver {
                     Heard::Feed(feed) => self.take_feed(feed),
                     Heard::Touched(touched) => self.hear_touched(touched),
                 },
-                Some(Swept { keys, fresh }) = self.sweep.next(), if self.held.is_none() => self.take_feed(Feed::Swept { keys, fresh }),
+                Some(swept) = self.sweep.next(), if self.held.is_none() => self.take_feed(swept),
                 Some(finished) = self.workers.join_next() => self.take_finished(finished),
                 () = tokio::time::sleep_until(due) => {}
             }

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_model::ObjectKey;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -12,7 +11,7 @@ use crate::attended::interrupted;
 use crate::clock::{Retry, spread};
 use crate::driver::AbortOnDrop;
 use crate::known_rows::KnownRows;
-use crate::reader::Listed;
+use crate::reader::{Feed, Listed};
 use crate::{ApiError, Kind, Plane};
 
 /// Pages on their way: about 100 bytes a key.
@@ -24,13 +23,7 @@ pub(crate) struct Sweeps {
     kind: Kind,
     every: Duration,
     due: Instant,
-    running: Option<(mpsc::Receiver<Swept>, AbortOnDrop)>,
-}
-
-/// A page; `fresh` are those of `keys` that were not known.
-pub(crate) struct Swept {
-    pub keys: Vec<Listed>,
-    pub fresh: Vec<ObjectKey>,
+    running: Option<(mpsc::Receiver<Feed>, AbortOnDrop)>,
 }
 
 impl Sweeps {
@@ -51,8 +44,8 @@ impl Sweeps {
         }
     }
 
-    /// The next keys; waits for the time of the next sweep. Cancel safe.
-    pub async fn next(&mut self) -> Option<Swept> {
+    /// The next page; waits for the time of the next sweep. Cancel safe.
+    pub async fn next(&mut self) -> Option<Feed> {
         loop {
             match &mut self.running {
                 Some((pages, _)) => match pages.recv().await {
@@ -68,7 +61,7 @@ impl Sweeps {
     }
 }
 
-async fn sweep(plane: Arc<dyn Plane>, controller: Arc<str>, kind: Kind, pages: mpsc::Sender<Swept>) {
+async fn sweep(plane: Arc<dyn Plane>, controller: Arc<str>, kind: Kind, pages: mpsc::Sender<Feed>) {
     let mut retry = Retry::new(&kind.resource);
     while let Err(error) = pass(&plane, &controller, &kind, &pages).await {
         interrupted!(error, %kind, "a sweep is interrupted: it begins again");
@@ -81,7 +74,7 @@ async fn pass(
     plane: &Arc<dyn Plane>,
     controller: &Arc<str>,
     kind: &Kind,
-    pages: &mpsc::Sender<Swept>,
+    pages: &mpsc::Sender<Feed>,
 ) -> Result<(), ApiError> {
     let mut known = KnownRows::new(plane.clone(), controller, kind);
     let mut next: Option<String> = None;
@@ -90,7 +83,7 @@ async fn pass(
         // What is gone is the reader's to tell.
         let fresh = known.compare(&page.items, false).await?.fresh;
         let keys = page.items.iter().map(Listed::of).collect();
-        if pages.send(Swept { keys, fresh }).await.is_err() || page.next.is_none() {
+        if pages.send(Feed::Swept { keys, fresh }).await.is_err() || page.next.is_none() {
             return Ok(());
         }
         next = page.next;

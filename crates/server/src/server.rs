@@ -1,6 +1,7 @@
 //! The server as one thing: opened in order, run, and closed in reverse.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use tidegate_store::{CommitError, OpenError, Store};
 use crate::api::{self, Api, FollowError};
 use crate::graphql::limits::Limits as GraphqlLimits;
 use crate::graphql::{self, Front, Graphql};
-use crate::http::{self, Checks, Listen, ListenError, Listener, Outcome, Shell, Shutdown};
+use crate::http::{self, Checks, Listen, ListenError, Listener, Outcome, Plaintext, Shell, Shutdown};
 use crate::identity::{Clock, Identities, SetupError, Tokens};
 use crate::manifests::{self, ManifestsError};
 use crate::metrics::Metrics;
@@ -29,6 +30,16 @@ pub struct Options {
     /// A folder of manifests to admit before serving.
     pub manifests: Option<PathBuf>,
     pub repos: repos::Options,
+}
+
+impl Options {
+    /// On a free port of loopback, everything else as it is by default.
+    pub fn on_loopback(data_dir: PathBuf, repos: repos::Options) -> Self {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listen = Listen { address, tls: None, plaintext: Plaintext::LoopbackOnly };
+        let (store, graphql, http) = Default::default();
+        Self { data_dir, listen, store, graphql, http, manifests: None, repos }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]

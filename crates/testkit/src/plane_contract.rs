@@ -11,6 +11,51 @@ use tidegate_runtime::{
     ApiError, Fault, Fence, Item, Kind, Lease, LeaseRequest, Plane, Precondition, StateChange, WatchEvent, WatchStream,
 };
 
+/// A kind that the contract can be run on.
+pub const WIDGETS: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, shortNames: [wd]}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              size: {type: integer, maximum: 100}
+              color: {type: string}
+          status:
+            type: object
+            properties:
+              observedGeneration: {type: integer}
+              replicas: {type: integer, minimum: 0}
+              note: {type: string}
+              conditions:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [type]
+                items:
+                  type: object
+                  required: [type, status]
+                  properties:
+                    type: {type: string}
+                    status: {type: string}
+                    reason: {type: string}
+                    message: {type: string}
+                    lastTransitionTime: {type: string, format: date-time}
+                    observedGeneration: {type: integer}
+";
+
 /// `push` gives an object of `kind` in the namespace `default` a new size;
 /// objects are made by it.
 pub async fn run(plane: &dyn Plane, kind: &Kind, push: impl AsyncFn(&str, i64)) {

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use tidegate_runtime::{Manager, ManagerOptions};
-use tidegate_server::graphql::limits::Limits;
-use tidegate_server::http::{Listen, Outcome, Plaintext, Shutdown};
+use tidegate_server::http::{Outcome, Shutdown};
 use tidegate_server::plane::LocalPlane;
 use tidegate_server::repos;
 use tidegate_server::server::{self, Options};
@@ -34,7 +33,7 @@ impl Host {
         program: &Path,
         add: impl FnOnce(&Manager) -> anyhow::Result<()>,
     ) -> anyhow::Result<Self> {
-        let server = server::start(options(data_dir, program)?).await?;
+        let server = server::start(options(data_dir, program)).await?;
         let plane = Arc::new(LocalPlane::new(server.api().clone()));
         let manager = Manager::new(plane.clone(), ManagerOptions::new("system", "controller-manager", "bench"));
         add(&manager)?;
@@ -77,22 +76,9 @@ impl Host {
     }
 }
 
-fn options(data_dir: &Path, program: &Path) -> anyhow::Result<Options> {
-    Ok(Options {
-        data_dir: data_dir.to_owned(),
-        listen: Listen { address: "127.0.0.1:0".parse()?, tls: None, plaintext: Plaintext::LoopbackOnly },
-        store: tidegate_store::Options::default(),
-        graphql: Limits::default(),
-        http: Default::default(),
-        manifests: None,
-        repos: repos::Options {
-            git: "git".into(),
-            search_path: std::env::var_os("PATH").unwrap_or_default(),
-            hook_program: program.to_owned(),
-            remote: Default::default(),
-            limits: Default::default(),
-        },
-    })
+fn options(data_dir: &Path, program: &Path) -> Options {
+    let repos = repos::Options::new(std::env::var_os("PATH").unwrap_or_default(), program.to_owned());
+    Options::on_loopback(data_dir.to_owned(), repos)
 }
 
 /// Counts, and wakes whoever waits for a number.

@@ -9,7 +9,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::{Attributes, Identity, Policy, Verb};
-use crate::http::{Listen, Plaintext};
 use crate::server::{self, Options};
 
 const PAGE: &str = include_str!("../../../../docs/authorization.md");
@@ -79,22 +78,9 @@ async fn start(directory: &TempDir) -> server::Server {
     let namespace = |name: &str| format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n");
     let documents = [vec![namespace("shop"), namespace("monitoring")], blocks(PAGE, "yaml")].concat();
     std::fs::write(folder.join("page.yaml"), documents.join("---\n")).unwrap();
-    let listen = Listen { address: "127.0.0.1:0".parse().unwrap(), tls: None, plaintext: Plaintext::LoopbackOnly };
-    let options = Options {
-        data_dir: directory.path().join("tidegate-data"),
-        listen,
-        store: Default::default(),
-        graphql: Default::default(),
-        http: Default::default(),
-        manifests: Some(folder),
-        repos: crate::repos::Options {
-            git: "git".into(),
-            search_path: std::env::var_os("PATH").unwrap(),
-            hook_program: "tidegate".into(),
-            remote: Default::default(),
-            limits: Default::default(),
-        },
-    };
+    let repos = crate::repos::Options::new(std::env::var_os("PATH").unwrap(), "tidegate".into());
+    let options =
+        Options { manifests: Some(folder), ..Options::on_loopback(directory.path().join("tidegate-data"), repos) };
     server::start(options).await.unwrap_or_else(|error| panic!("{error}"))
 }
 

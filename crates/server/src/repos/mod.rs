@@ -68,6 +68,14 @@ pub struct Options {
     pub limits: HostedLimits,
 }
 
+impl Options {
+    /// Everything else as it is by default.
+    pub fn new(search_path: OsString, hook_program: PathBuf) -> Self {
+        let (remote, limits) = Default::default();
+        Self { git: "git".into(), search_path, hook_program, remote, limits }
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum ReposError {
     #[error(transparent)]

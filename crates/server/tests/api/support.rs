@@ -7,56 +7,12 @@ use tempfile::TempDir;
 use tidegate_admission::{Change, File, Rules};
 use tidegate_model::{EncodedObject, GroupResource, Object, ObjectKey};
 use tidegate_server::api::{NO_MARKS, Projected, Projection};
-use tidegate_server::graphql::limits::Limits;
-use tidegate_server::http::{Listen, Outcome, Plaintext, Shutdown};
+use tidegate_server::http::{Outcome, Shutdown};
 use tidegate_server::server::{self, Options, Server, StartError};
 use tidegate_store::{Expect, Op, OpenError, Store, Transaction, Write};
 use tidegate_testkit::client::Client;
+pub use tidegate_testkit::plane_contract::WIDGETS;
 use tokio::task::JoinHandle;
-
-pub const WIDGETS: &str = "
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {plural: widgets, singular: widget, kind: Widget, shortNames: [wd]}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              size: {type: integer, maximum: 100}
-              color: {type: string}
-          status:
-            type: object
-            properties:
-              observedGeneration: {type: integer}
-              replicas: {type: integer, minimum: 0}
-              note: {type: string}
-              conditions:
-                type: array
-                x-kubernetes-list-type: map
-                x-kubernetes-list-map-keys: [type]
-                items:
-                  type: object
-                  required: [type, status]
-                  properties:
-                    type: {type: string}
-                    status: {type: string}
-                    reason: {type: string}
-                    message: {type: string}
-                    lastTransitionTime: {type: string, format: date-time}
-                    observedGeneration: {type: integer}
-";
 
 pub struct TestServer {
     pub client: Client,
@@ -68,21 +24,8 @@ pub struct TestServer {
 }
 
 pub fn options(dir: &Path) -> Options {
-    Options {
-        data_dir: dir.to_owned(),
-        listen: Listen { address: "127.0.0.1:0".parse().unwrap(), tls: None, plaintext: Plaintext::LoopbackOnly },
-        store: tidegate_store::Options::default(),
-        graphql: Limits::default(),
-        http: Default::default(),
-        manifests: None,
-        repos: tidegate_server::repos::Options {
-            git: "git".into(),
-            search_path: std::env::var_os("PATH").unwrap(),
-            hook_program: "tidegate".into(),
-            remote: Default::default(),
-            limits: Default::default(),
-        },
-    }
+    let path = std::env::var_os("PATH").unwrap();
+    Options::on_loopback(dir.to_owned(), tidegate_server::repos::Options::new(path, "tidegate".into()))
 }
 
 impl TestServer {

@@ -7,8 +7,9 @@ use std::net::TcpStream;
 use std::time::Instant;
 
 use rustix::process::Signal;
+use tidegate_testkit::daemon::free_port;
 
-use super::process::{PATIENCE, QUIET, Running, Said, Site, free_port};
+use super::process::{PATIENCE, QUIET, Running, Said, Site};
 
 fn control(site: &Site, flags: &str) -> Running {
     Running::start(&mut site.client(&format!("control {flags}")))

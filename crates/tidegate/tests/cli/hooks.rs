@@ -7,9 +7,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use serde_json::Value;
+use tidegate_testkit::daemon::free_port;
 
 use super::git::{Hosted, Tree};
-use super::process::{PATIENCE, Running, Site, free_port};
+use super::process::{PATIENCE, Running, Site};
 
 const SECRET: &str = "s3cret";
 

@@ -3,14 +3,13 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use tidegate_testkit::daemon::free_port;
 
 /// For a machine that is busy with everything else; nothing takes as long.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,19 +21,6 @@ pub fn tidegate(directory: &Path) -> Command {
         command.env_remove(name);
     }
     command
-}
-
-/// Below the ports that the system hands out, so that no client's own port can
-/// take it while its server restarts.
-pub fn free_port() -> u16 {
-    static TAKEN: AtomicU16 = AtomicU16::new(0);
-    let start = u16::try_from(std::process::id() % 10_000).expect("less than 10,000");
-    loop {
-        let port = 20_000 + (start + TAKEN.fetch_add(1, Ordering::Relaxed)) % 10_000;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
 }
 
 /// What a finished command said.

@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
+use tidegate_testkit::daemon::free_port;
 
-use super::process::{Running, Site, free_port, said};
+use super::process::{Running, Site, said};
 
 #[test]
 fn the_first_start_creates_what_the_second_finds() {

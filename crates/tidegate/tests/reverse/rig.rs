@@ -8,11 +8,11 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use tidegate_testkit::cluster::{ADMIN, ALICE, BOB, Cluster, Options};
-use tidegate_testkit::daemon::Scratch;
+use tidegate_testkit::daemon::{Scratch, free_port};
 use tidegate_testkit::git_http::GitHttp;
 use tidegate_testkit::place::{Place, wait};
 
-use crate::process::{Running, free_port, said, tidegate};
+use crate::process::{Running, said, tidegate};
 
 pub struct Plane {
     pub cluster: Cluster,

@@ -1,27 +1,14 @@
 //! A server in this process, and objects in it.
-#![allow(dead_code)]
+
+use std::path::Path;
 
 use tidegate_admission::{Change, File, Rules};
 use tidegate_server::api::{Api, NO_MARKS, Projected, Projection};
-use tidegate_server::http::{Listen, Plaintext};
-use tidegate_server::server;
+use tidegate_server::{repos, server};
 
-pub fn options(data_dir: &std::path::Path) -> server::Options {
-    server::Options {
-        data_dir: data_dir.to_owned(),
-        listen: Listen { address: "127.0.0.1:0".parse().unwrap(), tls: None, plaintext: Plaintext::LoopbackOnly },
-        store: Default::default(),
-        graphql: Default::default(),
-        http: Default::default(),
-        manifests: None,
-        repos: tidegate_server::repos::Options {
-            git: "git".into(),
-            search_path: std::env::var_os("PATH").unwrap(),
-            hook_program: "tidegate".into(),
-            remote: Default::default(),
-            limits: Default::default(),
-        },
-    }
+pub fn options(data_dir: &Path) -> server::Options {
+    let path = std::env::var_os("PATH").unwrap();
+    server::Options::on_loopback(data_dir.to_owned(), repos::Options::new(path, "tidegate".into()))
 }
 
 pub async fn apply(api: &Api, path: &str, text: &str) {

@@ -1,18 +1,18 @@
 //! The example runs: against a server, as its own service account.
-#![allow(clippy::unwrap_used)]
-
-#[path = "../examples/greeter.rs"]
-#[allow(dead_code)]
-mod greeter;
-mod support;
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::{apply, options};
 use tidegate_client::{Client, Options, TokenSource};
 use tidegate_server::server;
 use tokio::sync::watch;
+
+use crate::support::{apply, options};
+
+// Its `main` is for whoever runs it.
+#[allow(dead_code)]
+#[path = "../../examples/greeter.rs"]
+mod example;
 
 /// A test that waits longer for a state is stuck.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -42,9 +42,9 @@ async fn the_greeter_greets() {
     let (api, shutdown, url) = (server.api().clone(), server.shutdown(), server.url());
     let admin = Client::new(&Options::new(&url, TokenSource::File(server.admin_token_path().to_owned()))).unwrap();
     let task = tokio::spawn(server.run());
-    apply(&api, "crd.yaml", include_str!("../../../examples/greetings/crd.yaml")).await;
-    apply(&api, "account.yaml", include_str!("../../../examples/greetings/account.yaml")).await;
-    apply(&api, "greeting.yaml", include_str!("../../../examples/greetings/greeting.yaml")).await;
+    apply(&api, "crd.yaml", include_str!("../../../../examples/greetings/crd.yaml")).await;
+    apply(&api, "account.yaml", include_str!("../../../../examples/greetings/account.yaml")).await;
+    apply(&api, "greeting.yaml", include_str!("../../../../examples/greetings/greeting.yaml")).await;
     let made: Value = admin.query(CREATE, json!({})).await.unwrap();
     let token_file = directory.path().join("greeter.token");
     std::fs::write(&token_file, made["createToken"]["token"].as_str().unwrap()).unwrap();
@@ -52,10 +52,10 @@ async fn the_greeter_greets() {
     let (stop, stopped) = watch::channel(false);
     let path = token_file.to_str().unwrap().to_owned();
     let greeting =
-        tokio::spawn(async move { greeter::run(&url, &path, stopped).await.map_err(|error| error.to_string()) });
+        tokio::spawn(async move { example::run(&url, &path, stopped).await.map_err(|error| error.to_string()) });
     until_greeted(&admin, "Hello, World!").await;
-    let changed =
-        include_str!("../../../examples/greetings/greeting.yaml").replace("spec: {name: World}", "spec: {name: Moon}");
+    let changed = include_str!("../../../../examples/greetings/greeting.yaml")
+        .replace("spec: {name: World}", "spec: {name: Moon}");
     apply(&api, "greeting.yaml", &changed).await;
     until_greeted(&admin, "Hello, Moon!").await;
     stop.send_replace(true);

@@ -1,35 +1,11 @@
 //! The contract of a plane, over a real connection.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use tidegate_client::{Client, Options, RemotePlane, TokenSource};
 use tidegate_runtime::Kind;
 use tidegate_server::server;
-use tidegate_testkit::plane_contract;
+use tidegate_testkit::plane_contract::{self, WIDGETS};
 
-use support::{apply, options};
-
-const WIDGETS: &str = "
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {plural: widgets, singular: widget, kind: Widget}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, properties: {size: {type: integer}}}
-          status: {type: object, properties: {replicas: {type: integer, minimum: 0}}}
-";
+use crate::support::{apply, options};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_api_over_the_network_keeps_the_contract_of_a_plane() {
