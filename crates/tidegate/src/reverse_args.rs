@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Subcommand};
 
+use crate::config::{LogFormat, log_format};
 use crate::units::parse_duration;
 
 /// Where a pod has its volume.
@@ -155,6 +156,9 @@ pub struct ReverseRunArgs {
     /// Address of /healthz, /readyz and /metrics
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8081", help_heading = "Running")]
     pub health_listen: SocketAddr,
+    /// auto, human or json
+    #[arg(long, value_name = "FORMAT", env = "TIDEGATE_LOG_FORMAT", default_value = "auto", value_parser = log_format, help_heading = "Running")]
+    pub log_format: LogFormat,
     /// Bytes of changes kept in memory for each branch while Git is away; beyond it objects are read again
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Running")]
     pub pending_max_mib: u32,

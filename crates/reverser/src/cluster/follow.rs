@@ -35,13 +35,26 @@ pub trait Consumer: Send {
     fn recovered(&mut self) -> impl Future<Output = ()> + Send;
 }
 
-/// Asks a follower for the whole list again.
+/// What a follower may be told from outside.
 #[derive(Clone, Default, Debug)]
-pub struct Relist(Arc<Notify>);
+pub struct Cue(Arc<Cues>);
 
-impl Relist {
-    pub fn ask(&self) {
-        self.0.notify_one();
+#[derive(Default, Debug)]
+struct Cues {
+    relist: Notify,
+    retry: Notify,
+}
+
+impl Cue {
+    /// Somebody needs the whole list again.
+    pub fn relist(&self) {
+        self.0.relist.notify_one();
+    }
+
+    /// The API is said to answer: a follower that waits after failures, or is
+    /// about to, asks at once.
+    pub fn retry(&self) {
+        self.0.retry.notify_one();
     }
 }
 
@@ -49,7 +62,7 @@ pub struct Follow {
     pub api: Api,
     /// The collection's path.
     pub path: String,
-    pub relist: Relist,
+    pub cue: Cue,
 }
 
 #[derive(Deserialize)]
@@ -72,7 +85,16 @@ impl Follow {
     async fn unless_relisted<T>(&self, waiting: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             ready = waiting => Some(ready),
-            () = self.relist.0.notified() => None,
+            () = self.cue.0.relist.notified() => None,
+        }
+    }
+
+    /// Who says that the API answers may be a moment early: the waits that
+    /// follow are the first ones again.
+    async fn wait(&self, machine: &mut Machine) {
+        tokio::select! {
+            () = sleep(machine.backoff(rand::random())) => {}
+            () = self.cue.0.retry.notified() => machine.succeeded(),
         }
     }
 }
@@ -101,7 +123,7 @@ pub async fn follow(follow: Follow, consumer: &mut impl Consumer) {
                     has_failed = true;
                     tracing::warn!(path = follow.path, error = error.told(), "watch failed, trying again");
                     consumer.failed(&error).await;
-                    sleep(machine.backoff(rand::random())).await;
+                    follow.wait(&mut machine).await;
                 }
             }
         }
@@ -231,5 +253,60 @@ fn error_event(follow: &Follow, status: &Value) -> ApiError {
         path: follow.path.clone(),
         status: code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
         message: status["message"].as_str().unwrap_or("the watch ended with an error").to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// An API that never answers anything else.
+    fn unavailable(asked: Arc<AtomicUsize>) -> Api {
+        let answer = tower::service_fn(move |_: Request<Body>| {
+            asked.fetch_add(1, Ordering::Relaxed);
+            let response = Response::builder().status(StatusCode::SERVICE_UNAVAILABLE).body(Body::empty());
+            std::future::ready(response)
+        });
+        Api::new(kube::Client::new(answer, "default"))
+    }
+
+    struct Nobody;
+
+    impl Consumer for Nobody {
+        fn restart(&mut self) {}
+        async fn listed(&mut self, _: Value) {}
+        async fn complete(&mut self) {}
+        async fn changed(&mut self, _: Value) {}
+        async fn gone(&mut self, _: Value) {}
+        async fn failed(&mut self, _: &ApiError) {}
+        async fn recovered(&mut self) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cue_ends_a_wait_and_the_next_ones_are_short_again() {
+        let (asked, cue) = (Arc::new(AtomicUsize::new(0)), Cue::default());
+        let (api, path) = (unavailable(asked.clone()), "/apis/late.example.com/v1/things".to_owned());
+        let following = Follow { api, path, cue: cue.clone() };
+        let following = tokio::spawn(async move { follow(following, &mut Nobody).await });
+        // 0.5 s, 1 s, 2 s, 4 s, 8 s, 16 s: the seventh wait has just begun.
+        while asked.load(Ordering::Relaxed) < 7 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let told = Instant::now();
+        cue.retry();
+        for expected in [8, 9, 10] {
+            while asked.load(Ordering::Relaxed) < expected {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+        assert!(told.elapsed() <= Duration::from_millis(1_510), "{:?}", told.elapsed());
+        following.abort();
     }
 }

@@ -15,6 +15,6 @@ mod vanished;
 pub use api::{Api, ApiError};
 pub use connect::{ConnectError, connect};
 pub use discovery::{Discovered, discover};
-pub use follow::{Consumer, Follow, Relist, follow};
+pub use follow::{Consumer, Cue, Follow, follow};
 pub use path::{collection, object};
 pub use vanished::keep_defined;

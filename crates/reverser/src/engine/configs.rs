@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 
 use super::state::Msg;
 use crate::claims::TypeId;
-use crate::cluster::{Api, ApiError, Consumer, Follow, Relist, collection, follow};
+use crate::cluster::{Api, ApiError, Consumer, Cue, Follow, collection, follow};
 use crate::config::{ConfigKind, GROUP, Id, VERSION, id_of};
 
 pub(super) enum ConfigTold {
@@ -14,10 +14,10 @@ pub(super) enum ConfigTold {
     Gone(Id),
 }
 
-pub(super) async fn watch_config(api: Api, kind: ConfigKind, to: mpsc::Sender<Msg>) {
+pub(super) async fn watch_config(api: Api, kind: ConfigKind, cue: Cue, to: mpsc::Sender<Msg>) {
     let path = collection(&TypeId::new(GROUP, VERSION, kind.plural()), None);
     let mut watch = ConfigWatch { kind, to, list: Vec::new() };
-    follow(Follow { api, path, relist: Relist::default() }, &mut watch).await;
+    follow(Follow { api, path, cue }, &mut watch).await;
 }
 
 struct ConfigWatch {

@@ -8,14 +8,19 @@ use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{sleep, timeout};
 
+use super::answers::Services;
 use super::state::Msg;
+use crate::backoff::Backoff;
 use crate::claims::{Catalog, TypeId};
-use crate::cluster::{Api, ApiError, Consumer, Follow, Relist, collection, discover, follow, keep_defined};
+use crate::cluster::{Api, ApiError, Consumer, Cue, Follow, collection, discover, follow, keep_defined};
 
 /// A CRD is served a moment after it is there, and an API server under load
 /// takes longer: look again after these milliseconds, from the last change on.
 const SETTLE_MS: [u64; 9] = [50, 50, 100, 200, 200, 400, 1_000, 2_000, 4_000];
-const RETRY: Duration = Duration::from_secs(2);
+/// After a request that failed: soon, because nothing is watched before the
+/// first answer, and then as often as a server that starts or is busy bears.
+const RETRY_MIN: Duration = Duration::from_millis(100);
+const RETRY_MAX: Duration = Duration::from_secs(5);
 /// How soon an API that did not answer is asked again.
 const PARTIAL_RETRY: Duration = Duration::from_secs(10);
 
@@ -23,24 +28,27 @@ pub(super) async fn keep_discovering(api: Api, refresh: Duration, to: mpsc::Send
     let changed = Arc::new(Notify::new());
     let definitions = TypeId::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
     let services = TypeId::new("apiregistration.k8s.io", "v1", "apiservices");
-    let (mut crds, mut apis) = (Ping(changed.clone()), Ping(changed.clone()));
+    let (mut crds, mut apis) = (Ping(changed.clone()), Services::new(changed.clone(), to.clone()));
     tokio::join!(
         ask(&api, refresh, &changed, &to),
-        follow(Follow { api: api.clone(), path: collection(&definitions, None), relist: Relist::default() }, &mut crds),
-        follow(Follow { api: api.clone(), path: collection(&services, None), relist: Relist::default() }, &mut apis),
+        follow(Follow { api: api.clone(), path: collection(&definitions, None), cue: Cue::default() }, &mut crds),
+        follow(Follow { api: api.clone(), path: collection(&services, None), cue: Cue::default() }, &mut apis),
     );
 }
 
 async fn ask(api: &Api, refresh: Duration, changed: &Notify, to: &mpsc::Sender<Msg>) {
-    let mut known: Option<Catalog> = None;
+    let (mut known, mut backoff) = (None, Backoff::new(RETRY_MIN, RETRY_MAX));
     loop {
-        let next = match look(api, &mut known, to).await {
+        let looked = look(api, &mut known, to).await;
+        if looked.is_ok() {
+            backoff.reset();
+        }
+        let next = match looked {
             Ok(Looked::Whole) => refresh,
             Ok(Looked::Partial) => refresh.min(PARTIAL_RETRY),
             Err(error) => {
                 tracing::warn!(error = error.told(), "discovery failed; what was known stays in force");
-                sleep(RETRY).await;
-                continue;
+                backoff.next(rand::random())
             }
         };
         if timeout(next, changed.notified()).await.is_ok() {

@@ -6,6 +6,7 @@
 //! known. A file is deleted only after a complete list of every claim that
 //! could own it.
 
+mod answers;
 mod claims;
 mod configs;
 mod destinations;

@@ -20,8 +20,8 @@ use super::{Parts, repos};
 use crate::attribution::{Attributed, Limits, Operation, Waiting};
 use crate::branch::{Branch, DestinationId, Turns};
 use crate::change::{Author, Change};
-use crate::claims::{ClaimId, Desired, plan};
-use crate::cluster::Discovered;
+use crate::claims::{ClaimId, Desired, GroupVersion, plan};
+use crate::cluster::{Cue, Discovered};
 use crate::config::{ConfigKind, ConfigSet, Id, Meta, id_of};
 use crate::ingest::{Seen, Told};
 
@@ -46,6 +46,8 @@ pub(super) struct BranchKey {
 pub(super) enum Msg {
     Config(ConfigKind, ConfigTold),
     Discovered(Discovered),
+    /// These APIs answer, and did not before.
+    Answers(Vec<GroupVersion>),
     Repo(Id, RepoTold),
     /// A Secret with a key to sign with.
     Signer(Id, SignerState),
@@ -58,6 +60,7 @@ pub(super) struct Engine {
     pub messages: mpsc::Sender<Msg>,
     pub claim_messages: mpsc::Sender<(ClaimId, u64, Told)>,
     pub config: ConfigSet,
+    pub config_cues: [(ConfigKind, Cue); ConfigKind::ALL.len()],
     /// Kinds whose list is complete.
     pub configured: BTreeSet<ConfigKind>,
     pub discovered: Option<Discovered>,
@@ -130,8 +133,9 @@ async fn until(deadline: Option<Instant>) {
 impl Engine {
     fn new(parts: Parts, messages: mpsc::Sender<Msg>, claim_messages: mpsc::Sender<(ClaimId, u64, Told)>) -> Self {
         let mut tasks = JoinSet::new();
-        for kind in ConfigKind::ALL {
-            tasks.spawn(watch_config(parts.api.clone(), kind, messages.clone()));
+        let config_cues = ConfigKind::ALL.map(|kind| (kind, Cue::default()));
+        for (kind, cue) in &config_cues {
+            tasks.spawn(watch_config(parts.api.clone(), *kind, cue.clone(), messages.clone()));
         }
         tasks.spawn(keep_discovering(parts.api.clone(), parts.options.discovery_refresh, messages.clone()));
         let (writer, writing) = write_statuses(parts.api.clone(), parts.options.operator.instance_id.clone());
@@ -145,6 +149,7 @@ impl Engine {
             messages,
             claim_messages,
             config,
+            config_cues,
             configured,
             discovered,
             desired,
@@ -212,6 +217,7 @@ impl Engine {
                     self.replan().await;
                 }
             }
+            Msg::Answers(of) => self.hear_answers(&of),
             Msg::Repo(id, told) => self.hear_repo(&id, told).await,
             Msg::Signer(secret, state) => self.hear_signer(&secret, state).await,
             Msg::Branch => {}
@@ -244,7 +250,8 @@ impl Engine {
     fn take_discovery(&mut self, mut discovered: Discovered) -> bool {
         discovered.catalog = discovered.catalog.without(&self.parts.options.exclusions);
         let is_new = self.discovered.as_ref() != Some(&discovered);
-        self.discovered = Some(discovered);
+        let before = self.discovered.replace(discovered);
+        self.note_answers(before.as_ref());
         is_new
     }
 

@@ -15,7 +15,7 @@ use super::table::{Table, Transition};
 use crate::attribution::{Identity, Observed, Operation};
 use crate::change::{Listed, State, Version, What};
 use crate::claims::ClaimId;
-use crate::cluster::{Api, ApiError, Consumer, Follow, Relist, collection, follow};
+use crate::cluster::{Api, ApiError, Consumer, Cue, Follow, collection, follow};
 
 /// A change, and what attribution needs to know of it.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,29 +41,34 @@ pub enum Told {
 pub struct ClaimWatch {
     /// Which of several watches of one claim, one after the other.
     run: u64,
-    relist: Relist,
+    cue: Cue,
     wants_list: Arc<AtomicBool>,
     scanned: Counter,
 }
 
 impl ClaimWatch {
     pub fn new(run: u64, scanned: Counter) -> Self {
-        Self { run, relist: Relist::default(), wants_list: Arc::default(), scanned }
+        Self { run, cue: Cue::default(), wants_list: Arc::default(), scanned }
     }
 
     /// Lists again and tells the whole list.
     pub fn ask_list(&self) {
         self.wants_list.store(true, Ordering::Release);
-        self.relist.ask();
+        self.cue.relist();
+    }
+
+    /// The API is said to answer.
+    pub fn retry(&self) {
+        self.cue.retry();
     }
 }
 
 /// Runs until it is dropped or nobody listens.
 pub async fn watch_claim(api: Api, id: ClaimId, watch: ClaimWatch, to: mpsc::Sender<(ClaimId, u64, Told)>) {
     let path = collection(&id.of, id.namespace.as_deref());
-    let relist = watch.relist.clone();
+    let cue = watch.cue.clone();
     let mut claim = Claim { id, watch, to, table: Table::default(), list: Some(Vec::new()), is_known: false };
-    follow(Follow { api, path, relist }, &mut claim).await;
+    follow(Follow { api, path, cue }, &mut claim).await;
 }
 
 struct Claim {

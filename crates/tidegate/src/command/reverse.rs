@@ -20,6 +20,7 @@ use tidegate_reverser::webhook::Target;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::UsageError;
+use crate::config::Log;
 use crate::reverse_args::{InstallArgs, ReverseArgs, ReverseCommand, ReverseRunArgs, WORK_DIR};
 use crate::{open_files, telemetry};
 
@@ -42,7 +43,7 @@ fn install(args: InstallArgs) -> Result<ExitCode> {
 }
 
 fn start(args: &ReverseRunArgs) -> Result<ExitCode> {
-    telemetry::start_tool();
+    telemetry::start(&Log { format: args.log_format, filter: telemetry::filter() });
     open_files::raise();
     let exclusions = args.discovery_exclude.iter().map(|text| Exclusion::parse(text));
     let exclusions =

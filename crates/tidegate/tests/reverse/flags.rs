@@ -34,6 +34,7 @@ fn wrong_flags_are_named() {
         ("--git-batch-max-wait-sec 0", 2, "--git-batch-max-wait-sec"),
         ("--workers-max-global 0", 2, "--workers-max-global"),
         ("--watch-all perhaps", 2, "--watch-all"),
+        ("--log-format loud", 2, "--log-format"),
         ("install", 2, "--print"),
     ] {
         let said = said(tidegate(directory.path()).arg("reverse").args(flags.split(' ')));

@@ -34,8 +34,9 @@ fn by_hand_takes_the_work_from_a_replica_and_gives_it_back() {
 fn by_hand_does_not_take_it_from_by_hand() {
     let plane = plane();
     let first = plane.operator("first").ready();
-    let mut second = plane.operator("second").start();
-    second.process.err.until("asking the one that works to hand over");
+    let mut second = plane.operator("second").with(&["--log-format=human"]).start();
+    let line = second.process.err.until("asking the one that works to hand over");
+    assert!(line.contains(" INFO ") && !line.starts_with('{'), "{line}");
     assert!(is_ready(&first) && !is_ready(&second));
     first.stop();
     wait("the second's turn", || is_ready(&second).then_some(()));
