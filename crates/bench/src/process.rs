@@ -46,10 +46,10 @@ impl Server {
         Connection::open(&self.address, &self.token).await
     }
 
-    /// What git's hooks have waited for us, all together.
-    pub async fn hook_seconds(&self) -> anyhow::Result<f64> {
+    /// What all pushes took from their last byte to their answer.
+    pub async fn push_seconds(&self) -> anyhow::Result<f64> {
         let metrics = self.connect().await?.text("/metrics").await?;
-        let sums = metrics.lines().filter_map(|line| line.strip_prefix("tidegate_git_hook_duration_seconds_sum{"));
+        let sums = metrics.lines().filter_map(|line| line.strip_prefix("tidegate_git_push_duration_seconds_sum{"));
         let seconds: Option<Vec<f64>> = sums.map(|line| line.rsplit(' ').next()?.parse().ok()).collect();
         Ok(seconds.context("a sum that is no number")?.into_iter().sum())
     }

@@ -1,5 +1,5 @@
 //! Git in: what a push costs from the start of `git push` to its return, and
-//! the part of it that is ours: what git's hooks wait for.
+//! the part of it that is ours: from its last byte to its answer.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -65,7 +65,7 @@ impl Site {
     /// Pushes the commits after the first one by one until the time is over.
     async fn push_each(&self, time_max: Duration) -> anyhow::Result<Pushes> {
         let ids = self.branch.ids_after(1)?;
-        let ours_before = self.server.hook_seconds().await?;
+        let ours_before = self.server.push_seconds().await?;
         let started = Instant::now();
         let mut times_ms = Vec::new();
         for id in &ids {
@@ -74,7 +74,7 @@ impl Site {
             }
             times_ms.push(self.branch.push(&self.server, id).await?.as_secs_f64() * 1e3);
         }
-        let ours_ms = (self.server.hook_seconds().await? - ours_before) * 1e3 / times_ms.len() as f64;
+        let ours_ms = (self.server.push_seconds().await? - ours_before) * 1e3 / times_ms.len() as f64;
         Ok(Pushes { took: started.elapsed(), times_ms, ours_ms })
     }
 }
@@ -149,7 +149,7 @@ async fn all_at_once(table: &mut Table, binary: &Path, files: usize) -> anyhow::
     let mut site = Site::start(binary).await?;
     site.branch.commit(std::iter::once(0..files))?;
     let took = site.branch.push(&site.server, "main").await?.as_secs_f64();
-    let ours = site.server.hook_seconds().await?;
+    let ours = site.server.push_seconds().await?;
     let (rate, peak) = (files as f64 / ours, site.server.memory_peak_mib()?);
     table.row(
         format!("first push of {files} objects, one file each"),

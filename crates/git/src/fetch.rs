@@ -71,14 +71,6 @@ impl Repository {
         }
     }
 
-    /// Moves the ref `name` from `old` (`None`: it must not exist) to `new`.
-    pub async fn update_ref(&self, name: &str, old: Option<&ObjectId>, new: &ObjectId) -> Result<(), GitError> {
-        let zeros = "0".repeat(new.as_str().len());
-        let old = old.map_or(&*zeros, ObjectId::as_str);
-        let mut command = self.command();
-        succeed("update-ref", &self.dir, command.args(["update-ref", name, new.as_str(), old])).await.map(drop)
-    }
-
     /// The commit of the ref `name`, if it exists.
     pub async fn resolve(&self, name: &str) -> Result<Option<ObjectId>, GitError> {
         let commit = format!("{name}^{{commit}}");

@@ -5,14 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::receive::FOLDER_PREFIX;
 use crate::repository::Repository;
 
 /// Git holds the lock of a ref for milliseconds.
 const LOCK_AGE_MIN: Duration = Duration::from_secs(5);
 /// How often it is looked whether a young one has gone.
 const LOCK_LOOK: Duration = Duration::from_millis(50);
-/// Far longer than any push takes.
-const INCOMING_AGE_MIN: Duration = Duration::from_secs(3600);
 /// Beside `refs`, what git locks.
 const LOCKS: [&str; 4] = ["HEAD.lock", "packed-refs.lock", "config.lock", "shallow.lock"];
 
@@ -38,13 +37,14 @@ impl Repository {
         Ok(removed)
     }
 
+    /// Objects of pushes whose server is gone.
     fn clear_incoming(&self) -> io::Result<Vec<PathBuf>> {
         let mut removed = Vec::new();
         for entry in entries(&self.dir().join("objects"))? {
             let name = entry.file_name();
             let is_incoming =
-                ["incoming-", "tmp_objdir-"].iter().any(|prefix| name.to_string_lossy().starts_with(prefix));
-            if is_incoming && age(&entry.path())?.is_some_and(|age| age >= INCOMING_AGE_MIN) {
+                [FOLDER_PREFIX, "tmp_objdir-"].iter().any(|prefix| name.to_string_lossy().starts_with(prefix));
+            if is_incoming {
                 std::fs::remove_dir_all(entry.path())?;
                 removed.push(entry.path());
             }
@@ -56,7 +56,7 @@ impl Repository {
 /// `None` if it is gone. A clock that went back makes it old.
 fn age(path: &Path) -> io::Result<Option<Duration>> {
     match std::fs::symlink_metadata(path) {
-        Ok(found) => Ok(Some(SystemTime::now().duration_since(found.modified()?).unwrap_or(INCOMING_AGE_MIN))),
+        Ok(found) => Ok(Some(SystemTime::now().duration_since(found.modified()?).unwrap_or(LOCK_AGE_MIN))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

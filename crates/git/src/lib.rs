@@ -2,9 +2,8 @@
 //! built in memory.
 //!
 //! Invariants: no kind and no HTTP is known here; every call runs without the
-//! user's configuration; a ref moves only inside git's own receive-pack and
-//! fetch, in `update_ref`, or by a push (`refs`), which name the value that
-//! they expect.
+//! user's configuration; a ref moves only inside git's own fetch, in
+//! `move_refs`, or by a push (`refs`), which name the value that they expect.
 
 mod authors;
 mod blobs;
@@ -13,12 +12,12 @@ mod diff;
 mod draft;
 mod error;
 mod fetch;
-mod fsck;
 mod idle;
 mod leftovers;
 mod orphans;
 mod pack;
 mod program;
+mod receive;
 mod refs;
 mod remote;
 mod remote_error;
@@ -33,8 +32,11 @@ pub use draft::{CommitText, Draft, DraftError, Person, Put, SignError, Signer, b
 pub use error::GitError;
 pub use fetch::FetchError;
 pub use orphans::end_orphans;
-pub use pack::{Fsck, Pack, PackRequest, Service};
+pub use pack::{Pack, PackRequest, Service};
 pub use program::Program;
+pub use receive::{
+    Moved, PushRequest, Received, RefUpdate, Report, RequestError, RequestReader, Unpacked, Unpacking, Verdict,
+};
 pub use refs::{PushError, Pushed};
 pub use remote::{Ended, Remote, RemoteLimits};
 pub use remote_error::RemoteError;

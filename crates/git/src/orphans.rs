@@ -1,8 +1,8 @@
-//! Receive-packs of a server that was killed.
+//! Moves of refs whose server was killed.
 //!
-//! One that has had its hook's consent moves its branch when it comes to it,
-//! and the server that consented is not there to project it. So they are ended
-//! before a later server looks at the branches.
+//! One that has been told to moves its branch when it comes to it, and the
+//! server that told it is not there to project it. So they are ended before a
+//! later server looks at the branches.
 
 use std::io;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub async fn end_orphans(folder: &Path) -> io::Result<usize> {
         // Held before it is looked at: its number may be another's by then.
         let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         let process = Path::new("/proc").join(&name);
-        if !std::fs::read(process.join("cmdline")).is_ok_and(|line| is_receive_pack(&line, folder)) {
+        if !std::fs::read(process.join("cmdline")).is_ok_and(|line| moves_refs(&line, folder)) {
             continue;
         }
         pidfd_send_signal(&held, Signal::KILL)?;
@@ -36,15 +36,15 @@ pub async fn end_orphans(_folder: &Path) -> io::Result<usize> {
     Ok(0)
 }
 
-/// `git … receive-pack --stateless-rpc FOLDER/…`, as we start it.
+/// `git … --git-dir FOLDER/… update-ref …`, as we start it.
 #[cfg(target_os = "linux")]
-fn is_receive_pack(line: &[u8], folder: &Path) -> bool {
+fn moves_refs(line: &[u8], folder: &Path) -> bool {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
 
     let words: Vec<&[u8]> = line.split(|byte| *byte == 0).filter(|word| !word.is_empty()).collect();
     let is_in_folder = |word: &[u8]| Path::new(OsStr::from_bytes(word)).starts_with(folder);
-    words.contains(&&b"receive-pack"[..]) && words.last().is_some_and(|last| is_in_folder(last))
+    words.contains(&&b"update-ref"[..]) && words.into_iter().any(is_in_folder)
 }
 
 /// Or until only its parent has still to take note of it.
@@ -74,13 +74,13 @@ mod tests {
     fn only_ours() {
         let folder = Path::new("/data/repos");
         for (line, expected) in [
-            ("git\0-c\0a=b\0receive-pack\0--stateless-rpc\0/data/repos/system/control.git\0", true),
-            ("git\0receive-pack\0--stateless-rpc\0/data/repository/system/control.git\0", false),
+            ("git\0-c\0a=b\0--git-dir\0/data/repos/system/control.git\0update-ref\0--stdin\0-z\0", true),
+            ("git\0--git-dir\0/data/repository/system/control.git\0update-ref\0--stdin\0", false),
             ("git\0upload-pack\0--stateless-rpc\0/data/repos/system/control.git\0", false),
-            ("tail\0-f\0receive-pack\0/tmp/x\0", false),
+            ("tail\0-f\0update-ref\0/tmp/x\0", false),
             ("", false),
         ] {
-            assert_eq!(is_receive_pack(line.as_bytes(), folder), expected, "{line:?}");
+            assert_eq!(moves_refs(line.as_bytes(), folder), expected, "{line:?}");
         }
     }
 }

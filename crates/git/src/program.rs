@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
 use crate::error::GitError;
@@ -83,6 +83,25 @@ pub(crate) async fn finish(name: &'static str, command: &mut Command) -> Result<
     let ended = tokio::time::timeout(CALL_TIME_MAX, command.output()).await;
     let output = ended.map_err(|_| GitError::TooSlow { command: name, seconds: CALL_TIME_MAX.as_secs() })?;
     output.map_err(|source| GitError::Io { command: name, source })
+}
+
+/// As [`finish`], for a call that reads `input`.
+pub(crate) async fn finish_fed(name: &'static str, command: &mut Command, input: &[u8]) -> Result<Output, GitError> {
+    let io_failed = |source| GitError::Io { command: name, source };
+    let talk = async {
+        let mut child = command.stdin(Stdio::piped()).spawn().map_err(io_failed)?;
+        let stdin = child.stdin.take();
+        let feed = async {
+            if let Some(mut stdin) = stdin {
+                // Whoever ends before it has read everything says why.
+                let _ = stdin.write_all(input).await;
+            }
+        };
+        let ((), output) = tokio::join!(feed, child.wait_with_output());
+        output.map_err(io_failed)
+    };
+    let ended = tokio::time::timeout(CALL_TIME_MAX, talk).await;
+    ended.map_err(|_| GitError::TooSlow { command: name, seconds: CALL_TIME_MAX.as_secs() })?
 }
 
 /// As [`finish`], for a call that must succeed.

@@ -47,8 +47,8 @@ impl fmt::Display for ObjectId {
     }
 }
 
-/// Where the objects of a push are while it is checked: only git's hook is
-/// told, and hands it on.
+/// Where the objects of a push are while it is checked, beside those that are
+/// here.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Quarantine {
     pub object_directory: OsString,
@@ -72,11 +72,6 @@ impl Repository {
     #[must_use]
     pub fn with_quarantine(&self, quarantine: Quarantine) -> Self {
         Self { quarantine: Some(quarantine), ..self.clone() }
-    }
-
-    /// Where the objects of the push are.
-    pub(crate) fn incoming(&self) -> Option<&Path> {
-        self.quarantine.as_ref().map(|quarantine| Path::new(&quarantine.object_directory))
     }
 
     pub fn dir(&self) -> &Path {
@@ -111,13 +106,6 @@ impl Repository {
             Some(1) => Ok(false),
             _ => Err(failed("merge-base", &self.dir, &output.stderr)),
         }
-    }
-
-    /// `commit`, `tree`, `blob` or `tag`; `None` if there is no such object.
-    pub async fn sort_of(&self, id: &ObjectId) -> Result<Option<String>, GitError> {
-        let output = finish("cat-file", self.command().args(["cat-file", "-t", id.as_str()])).await?;
-        let word = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        Ok(Some(word).filter(|_| output.status.success()))
     }
 
     /// What differs under `path` (all, if empty) between two commits or trees.

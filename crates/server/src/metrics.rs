@@ -37,7 +37,7 @@ pub struct Metrics {
     watches: Gauge,
     watches_ended: Family<CodeLabel, Counter>,
     git_pushes: Family<OutcomeLabel, Counter>,
-    git_hook_duration: Family<HookLabel, Histogram>,
+    git_push_duration: Family<StepLabel, Histogram>,
     git_received: Counter,
     git_projected: Family<EffectLabel, Counter>,
     git_fetches: Family<OutcomeLabel, Counter>,
@@ -61,8 +61,8 @@ struct CodeLabel {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
-struct HookLabel {
-    hook: &'static str,
+struct StepLabel {
+    step: &'static str,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
@@ -101,7 +101,7 @@ impl Default for Metrics {
             watches: Gauge::default(),
             watches_ended: Family::default(),
             git_pushes: Family::default(),
-            git_hook_duration: Family::new_with_constructor(latency),
+            git_push_duration: Family::new_with_constructor(latency),
             git_received: Counter::default(),
             git_projected: Family::default(),
             git_fetches: Family::default(),
@@ -144,15 +144,15 @@ impl Metrics {
 
     fn register_git(&self, registry: &mut Registry) {
         let Self {
-            git_pushes, git_received, git_projected, git_hook_duration, git_fetches, git_fetch_duration, ..
+            git_pushes, git_received, git_projected, git_push_duration, git_fetches, git_fetch_duration, ..
         } = self;
         registry.register("git_pushes", "Pushes to hosted repositories by outcome", git_pushes.clone());
         let help = "Bodies of pushes, as they came over the wire";
         registry.register_with_unit("git_received", help, Unit::Bytes, git_received.clone());
         let help = "Objects that repositories changed, pushed or fetched, by effect";
         registry.register("git_projected_objects", help, git_projected.clone());
-        let help = "Our part of a push: the check before its ref moves, the projection after";
-        registry.register_with_unit("git_hook_duration", help, Unit::Seconds, git_hook_duration.clone());
+        let help = "Steps of a push once all of it has come: its check, the move of its refs, the projection";
+        registry.register_with_unit("git_push_duration", help, Unit::Seconds, git_push_duration.clone());
         registry.register("git_fetches", "Fetches from remote repositories by outcome", git_fetches.clone());
         let help = "Time to fetch from a remote repository, the wait for a turn included";
         registry.register_with_unit("git_fetch_duration", help, Unit::Seconds, git_fetch_duration.clone());
@@ -163,8 +163,8 @@ impl Metrics {
         self.git_pushes.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 
-    pub fn git_received(&self, bytes: usize) {
-        self.git_received.inc_by(bytes as u64);
+    pub fn git_received(&self, bytes: u64) {
+        self.git_received.inc_by(bytes);
     }
 
     pub fn git_projected(&self, created: usize, updated: usize, deleted: usize) {
@@ -173,8 +173,9 @@ impl Metrics {
         }
     }
 
-    pub fn git_hook_answered(&self, hook: &'static str, took: Duration) {
-        self.git_hook_duration.get_or_create(&HookLabel { hook }).observe(took.as_secs_f64());
+    /// `step` is `check`, `move` or `project`.
+    pub fn git_push_step(&self, step: &'static str, took: Duration) {
+        self.git_push_duration.get_or_create(&StepLabel { step }).observe(took.as_secs_f64());
     }
 
     /// `outcome` is `Fetched`, or the reason of a condition.

@@ -58,18 +58,6 @@ pub enum Command {
     Store(StoreArgs),
     /// Print a completion script for a shell
     Completion { shell: Shell },
-    /// What git calls during a push; not for people
-    #[command(hide = true)]
-    Hook {
-        #[command(subcommand)]
-        hook: HookCommand,
-    },
-}
-
-#[derive(Clone, Copy, Subcommand)]
-pub enum HookCommand {
-    PreReceive,
-    PostReceive,
 }
 
 #[derive(Args)]

@@ -28,12 +28,8 @@ pub struct Host {
 
 impl Host {
     /// `add` gives the manager its controllers.
-    pub async fn start(
-        data_dir: &Path,
-        program: &Path,
-        add: impl FnOnce(&Manager) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Self> {
-        let server = server::start(options(data_dir, program)).await?;
+    pub async fn start(data_dir: &Path, add: impl FnOnce(&Manager) -> anyhow::Result<()>) -> anyhow::Result<Self> {
+        let server = server::start(options(data_dir)).await?;
         let plane = Arc::new(LocalPlane::new(server.api().clone()));
         let manager = Manager::new(plane.clone(), ManagerOptions::new("system", "controller-manager", "bench"));
         add(&manager)?;
@@ -76,8 +72,8 @@ impl Host {
     }
 }
 
-fn options(data_dir: &Path, program: &Path) -> Options {
-    let repos = repos::Options::new(std::env::var_os("PATH").unwrap_or_default(), program.to_owned());
+fn options(data_dir: &Path) -> Options {
+    let repos = repos::Options::new(std::env::var_os("PATH").unwrap_or_default());
     Options::on_loopback(data_dir.to_owned(), repos)
 }
 

@@ -19,8 +19,8 @@ use crate::table::Table;
 const SMALL: usize = 100_000;
 
 pub async fn run(table: &mut Table, program: &Path, large: usize) -> anyhow::Result<()> {
-    rates::run(table, program).await?;
+    rates::run(table).await?;
     push::run(table, program).await?;
     let sizes: Vec<usize> = [SMALL, large].into_iter().filter(|count| *count > 0).collect();
-    restart::run(table, program, &sizes).await
+    restart::run(table, &sizes).await
 }

@@ -1,6 +1,5 @@
 //! Reconciles a second.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,8 +16,8 @@ const WRITTEN_OBJECTS: usize = 50_000;
 /// Fewer: each waits for its own fsync.
 const WRITTEN_ALONE_OBJECTS: usize = 10_000;
 
-pub async fn run(table: &mut Table, program: &Path) -> anyhow::Result<()> {
-    let rate = rate(program, READ_OBJECTS, 16, |client, done| Gadgets { client, done, what: What::Read }).await?;
+pub async fn run(table: &mut Table) -> anyhow::Result<()> {
+    let rate = rate(READ_OBJECTS, 16, |client, done| Gadgets { client, done, what: What::Read }).await?;
     table.row(
         format!("no-op reconciles of one controller, {READ_OBJECTS} objects from its first list, each read once"),
         format!("{rate:.0}/s"),
@@ -28,7 +27,7 @@ pub async fn run(table: &mut Table, program: &Path) -> anyhow::Result<()> {
     for (count, concurrency, goal, yardstick) in
         [(WRITTEN_ALONE_OBJECTS, 1, "", "controller-runtime ~230/s"), (WRITTEN_OBJECTS, 16, "5,000/s", "")]
     {
-        let rate = rate_of_writes(program, count, concurrency).await?;
+        let rate = rate_of_writes(count, concurrency).await?;
         table.row(
             format!(
                 "reconciles that write a status, {count} objects, concurrency {concurrency}, fsync before each answer"
@@ -41,13 +40,12 @@ pub async fn run(table: &mut Table, program: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn rate_of_writes(program: &Path, count: usize, concurrency: usize) -> anyhow::Result<f64> {
-    rate(program, count, concurrency, |client, done| Gadgets { client, done, what: What::Report }).await
+async fn rate_of_writes(count: usize, concurrency: usize) -> anyhow::Result<f64> {
+    rate(count, concurrency, |client, done| Gadgets { client, done, what: What::Report }).await
 }
 
 /// From the start of the manager to the last of `count` objects.
 async fn rate(
-    program: &Path,
     count: usize,
     concurrency: usize,
     gadgets: impl FnOnce(Client, Arc<Counter>) -> Gadgets,
@@ -57,7 +55,7 @@ async fn rate(
     let done = Arc::new(Counter::default());
     done.expect(count);
     let mut started = Instant::now();
-    let host = Host::start(folder.path(), program, |manager| {
+    let host = Host::start(folder.path(), |manager| {
         let reconciler = gadgets(manager.client(), done.clone());
         manager.add(Controller::new("gadgets", kind(), reconciler).concurrency(concurrency))?;
         started = Instant::now();

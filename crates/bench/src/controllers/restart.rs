@@ -22,12 +22,12 @@ use crate::table::Table;
 const CHANGES: usize = 100;
 const WAIT_MAX: Duration = Duration::from_secs(300);
 
-pub async fn run(table: &mut Table, program: &Path, sizes: &[usize]) -> anyhow::Result<()> {
+pub async fn run(table: &mut Table, sizes: &[usize]) -> anyhow::Result<()> {
     let (mut plain, mut products) = (Vec::new(), Vec::new());
     for count in sizes {
         eprintln!("a restart with {count} objects");
-        plain.push((*count, plain_kind(program, *count).await?));
-        products.push((*count, catalogue_products(program, *count).await?));
+        plain.push((*count, plain_kind(*count).await?));
+        products.push((*count, catalogue_products(*count).await?));
     }
     let from = "from the start of the server in process until nothing is left to do";
     for (what, times) in [("objects of a plain kind", plain), ("products of the catalogue", products)] {
@@ -55,11 +55,11 @@ struct Restart {
     settled: Duration,
 }
 
-async fn plain_kind(program: &Path, count: usize) -> anyhow::Result<Restart> {
+async fn plain_kind(count: usize) -> anyhow::Result<Restart> {
     let folder = tempfile::tempdir()?;
     seed::objects(folder.path(), count).await?;
     let first = Arc::new(Counter::default());
-    let host = Host::start(folder.path(), program, |manager| gadgets(manager, &first)).await?;
+    let host = Host::start(folder.path(), |manager| gadgets(manager, &first)).await?;
     host.settled().await?;
     host.stop().await?;
     ensure!(first.count() >= count, "{} of {count} reconciles", first.count());
@@ -69,7 +69,7 @@ async fn plain_kind(program: &Path, count: usize) -> anyhow::Result<Restart> {
     done.expect(CHANGES);
     let started = Instant::now();
     let mut served = Duration::ZERO;
-    let host = Host::start(folder.path(), program, |manager| {
+    let host = Host::start(folder.path(), |manager| {
         served = started.elapsed();
         gadgets(manager, &done)
     })
@@ -89,10 +89,10 @@ fn gadgets(manager: &Manager, done: &Arc<Counter>) -> anyhow::Result<()> {
 
 /// The products of the first category move to the second: their statuses and
 /// the counts of both must follow.
-async fn catalogue_products(program: &Path, count: usize) -> anyhow::Result<Restart> {
+async fn catalogue_products(count: usize) -> anyhow::Result<Restart> {
     let folder = tempfile::tempdir()?;
     catalogue::seed(folder.path(), count).await?;
-    let host = Host::start(folder.path(), program, |manager| Ok(catalog::add_to(manager)?)).await?;
+    let host = Host::start(folder.path(), |manager| Ok(catalog::add_to(manager)?)).await?;
     host.settled().await?;
     host.stop().await?;
 
@@ -100,7 +100,7 @@ async fn catalogue_products(program: &Path, count: usize) -> anyhow::Result<Rest
     catalogue::move_products(folder.path(), 0, 1, CHANGES).await?;
     let started = Instant::now();
     let mut served = Duration::ZERO;
-    let host = Host::start(folder.path(), program, |manager| {
+    let host = Host::start(folder.path(), |manager| {
         served = started.elapsed();
         Ok(catalog::add_to(manager)?)
     })

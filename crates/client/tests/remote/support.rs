@@ -8,7 +8,7 @@ use tidegate_server::{repos, server};
 
 pub fn options(data_dir: &Path) -> server::Options {
     let path = std::env::var_os("PATH").unwrap();
-    server::Options::on_loopback(data_dir.to_owned(), repos::Options::new(path, "tidegate".into()))
+    server::Options::on_loopback(data_dir.to_owned(), repos::Options::new(path))
 }
 
 pub async fn apply(api: &Api, path: &str, text: &str) {

@@ -78,7 +78,7 @@ async fn start(directory: &TempDir) -> server::Server {
     let namespace = |name: &str| format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n");
     let documents = [vec![namespace("shop"), namespace("monitoring")], blocks(PAGE, "yaml")].concat();
     std::fs::write(folder.join("page.yaml"), documents.join("---\n")).unwrap();
-    let repos = crate::repos::Options::new(std::env::var_os("PATH").unwrap(), "tidegate".into());
+    let repos = crate::repos::Options::new(std::env::var_os("PATH").unwrap());
     let options =
         Options { manifests: Some(folder), ..Options::on_loopback(directory.path().join("tidegate-data"), repos) };
     server::start(options).await.unwrap_or_else(|error| panic!("{error}"))

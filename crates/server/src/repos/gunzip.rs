@@ -19,14 +19,11 @@ impl Gunzip {
         Self { decoder: MultiGzDecoder::new(Vec::new()), left: bytes_max }
     }
 
-    /// What `bytes` unpack to, piece by piece.
-    pub fn pieces(&mut self, bytes: &Bytes) -> impl Iterator<Item = io::Result<Vec<u8>>> {
-        let bytes = bytes.clone();
-        (0..bytes.len()).step_by(SLICE_BYTES).map(move |start| {
-            let slice = &bytes[start..bytes.len().min(start + SLICE_BYTES)];
-            self.decoder.write_all(slice)?;
-            self.taken()
-        })
+    /// Takes a slice off `packed`; what it unpacks to, which may be nothing yet.
+    pub fn unpack(&mut self, packed: &mut Bytes) -> io::Result<Vec<u8>> {
+        let slice = packed.split_to(packed.len().min(SLICE_BYTES));
+        self.decoder.write_all(&slice)?;
+        self.taken()
     }
 
     /// The rest, or why there is none.
@@ -55,8 +52,9 @@ mod tests {
     fn gunzip(bytes: &Bytes, bytes_max: u64) -> io::Result<Vec<u8>> {
         let mut gunzip = Gunzip::new(bytes_max);
         let mut all = Vec::new();
-        for piece in gunzip.pieces(bytes) {
-            all.extend(piece?);
+        let mut bytes = bytes.clone();
+        while !bytes.is_empty() {
+            all.extend(gunzip.unpack(&mut bytes)?);
         }
         all.extend(gunzip.finish()?);
         Ok(all)

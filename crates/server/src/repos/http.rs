@@ -13,17 +13,16 @@ use axum::routing::{get, post};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
-use tidegate_git::{Fsck, PackRequest, Service};
+use tidegate_git::{PackRequest, Service};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Repos;
+use super::body::{Encoding, Source};
 use super::hosting::Hosted;
 use super::id::RepositoryId;
 use super::limits::HostedLimits;
-use super::pack::{self, Encoding, PACK_TIME_MAX, Terms};
-use super::peek::object_count;
+use super::pack::{self, PACK_TIME_MAX};
 use super::projector::chain;
-use super::pushes::PushId;
 use super::verify::Repair;
 use crate::http::{HttpError, Limits};
 use crate::identity::{Attributes, Identities, Session, Verb, basic_or_bearer_token};
@@ -33,8 +32,6 @@ const CONVERSATIONS_MAX: usize = 64;
 /// Of one identity: however many stall, three quarters are left for others.
 const CONVERSATIONS_PER_IDENTITY_MAX: usize = 16;
 const CONVERSATION_WAIT_MAX: Duration = Duration::from_secs(30);
-/// For the first bytes of a push. One that takes longer is not worth a shortcut.
-const PEEK_TIME_MAX: Duration = Duration::from_secs(1);
 /// `version=2:…`: longer is not a client of git.
 const PROTOCOL_BYTES_MAX: usize = 64;
 
@@ -132,51 +129,32 @@ impl Front {
         body: Option<Body>,
     ) -> Result<Response, HttpError> {
         let (hosted, session) = self.find(names, service, headers).await?;
-        let id = hosted.id.clone();
+        let (id, advertise) = (hosted.id.clone(), body.is_none());
         if let (Some(remote), Service::ReceivePack) = (&hosted.remote, service) {
             return Err(HttpError::new(StatusCode::FORBIDDEN, "FORBIDDEN", remote.push_refused(&id)));
         }
         let place = self.place(&session).await?;
-        let encoding = encoding(headers)?;
-        let advertise = body.is_none();
-        let protocol = protocol(service, headers);
-        let prefix = if advertise && protocol.as_deref().is_none_or(|text| !text.contains("version=2")) {
-            announcement(service)
-        } else {
-            Bytes::new()
-        };
-        let (fsck, body) = match body {
-            Some(body) if service == Service::ReceivePack && encoding == Encoding::Plain => {
-                let (objects, body) = object_count(body, PEEK_TIME_MAX).await;
-                (Fsck::of(objects), Some(body))
+        let source = Source::new(body.unwrap_or_default(), encoding(headers)?, &self.repos.limits);
+        let output = match (service, advertise) {
+            (Service::UploadPack, _) => {
+                let protocol = protocol(headers);
+                let is_second = protocol.as_deref().is_some_and(|text| text.contains("version=2"));
+                let prefix = if advertise && !is_second { announcement(service) } else { Bytes::new() };
+                let pack =
+                    hosted.git.serve(PackRequest { advertise, protocol }).map_err(|error| failed(&id, &error))?;
+                streamed(prefix, pack::converse(pack, source, place))
             }
-            body => (Fsck::WhileUnpacking, body),
-        };
-        let push = (service == Service::ReceivePack && !advertise).then(|| self.repos.projector.pushes.begin());
-        let after = self.after(push, id.clone(), place);
-        let request = PackRequest {
-            service,
-            advertise,
-            protocol,
-            fsck,
-            input_bytes_max: self.repos.limits.pack_bytes_max,
-            settings: vec![self.repos.hooks.setting()],
-            environment: self.repos.hooks.environment(&id, push, fsck),
-        };
-        let pack = match hosted.git.serve(request) {
-            Ok(pack) => pack,
-            Err(error) => {
-                after.await;
-                return Err(failed(&id, &error));
+            (Service::ReceivePack, true) => {
+                let refs = hosted.git.advertise().await.map_err(|error| failed(&id, &error))?;
+                Body::from([announcement(service), refs].concat())
+            }
+            (Service::ReceivePack, false) => {
+                streamed(Bytes::new(), self.repos.receiver().converse(hosted, source, place))
             }
         };
-        let Repos { limits, metrics, .. } = &*self.repos;
-        let terms = Terms { service, encoding, limits: *limits, metrics: metrics.clone() };
-        let output = pack::converse(pack, terms, body.unwrap_or_default(), after);
-        let output = stream::iter([Ok(prefix)]).chain(pack::as_stream(output));
         let kind = if advertise { "advertisement" } else { "result" };
         let media_type = format!("application/x-{}-{kind}", service.name());
-        Ok(([(header::CONTENT_TYPE, media_type)], Body::from_stream(output)).into_response())
+        Ok(([(header::CONTENT_TYPE, media_type)], output).into_response())
     }
 
     async fn find(
@@ -227,18 +205,6 @@ impl Front {
             HttpError::unavailable(format!("{CONVERSATIONS_MAX} git requests are under way already: try again"))
         })
     }
-
-    /// Whatever became of a push and its pusher: the head is in force.
-    fn after(&self, push: Option<PushId>, id: RepositoryId, place: Place) -> impl Future<Output = ()> + Send + 'static {
-        let (hosting, projector) = (self.repos.hosting.clone(), self.repos.projector.clone());
-        async move {
-            if let Some(push) = push {
-                projector.pushes.end(push);
-                projector.catch_up_or_report(&hosting, &id).await;
-            }
-            drop(place);
-        }
-    }
 }
 
 struct Place {
@@ -277,11 +243,15 @@ impl Drop for Share {
 }
 
 /// Only a fetch has a second version of the protocol.
-fn protocol(service: Service, headers: &HeaderMap) -> Option<String> {
+fn protocol(headers: &HeaderMap) -> Option<String> {
     let text = headers.get("git-protocol")?.to_str().ok()?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"=:._-".contains(&byte);
     let is_good = text.len() <= PROTOCOL_BYTES_MAX && text.bytes().all(is_plain);
-    (service == Service::UploadPack && is_good).then(|| text.to_owned())
+    is_good.then(|| text.to_owned())
+}
+
+fn streamed(prefix: Bytes, output: pack::Output) -> Body {
+    Body::from_stream(stream::iter([Ok(prefix)]).chain(pack::as_stream(output)))
 }
 
 fn encoding(headers: &HeaderMap) -> Result<Encoding, HttpError> {
@@ -350,15 +320,12 @@ mod tests {
 
     #[test]
     fn protocols() {
-        for (service, header, expected) in [
-            (Service::UploadPack, "version=2", Some("version=2")),
-            (Service::ReceivePack, "version=2", None),
-            (Service::UploadPack, "version=2 && true", None),
-            (Service::UploadPack, &"a".repeat(65), None),
-        ] {
+        for (header, expected) in
+            [("version=2", Some("version=2")), ("version=2 && true", None), (&"a".repeat(65), None)]
+        {
             let headers = HeaderMap::from_iter([("git-protocol".parse().unwrap(), header.parse().unwrap())]);
-            assert_eq!(protocol(service, &headers).as_deref(), expected, "{header}");
+            assert_eq!(protocol(&headers).as_deref(), expected, "{header}");
         }
-        assert_eq!(protocol(Service::UploadPack, &HeaderMap::new()), None);
+        assert_eq!(protocol(&HeaderMap::new()), None);
     }
 }

@@ -5,13 +5,12 @@
 //! force when the push returns; whatever happens in between, the next look at
 //! the repository ([`Projector::catch_up`]) does the same work once more.
 
+mod body;
 mod change;
 mod concerned;
 mod deleted;
 mod follow;
 mod gunzip;
-mod hook;
-mod hook_server;
 mod hosting;
 mod http;
 mod id;
@@ -21,9 +20,8 @@ mod note;
 mod objections;
 mod pace;
 mod pack;
-mod peek;
 mod projector;
-mod pushes;
+mod receive;
 mod remote;
 mod retire;
 mod verify;
@@ -33,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use tidegate_git::{GitError, Program, Remote};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::api::{Api, Repositories, Requesting, Syncing};
@@ -40,10 +39,6 @@ use crate::identity::Clock;
 use crate::metrics::Metrics;
 use deleted::Deleted;
 use follow::Follower;
-pub use hook::{
-    FSCK_VARIABLE, Hook, HookAnswer, HookCall, PUSH_VARIABLE, REPOSITORY_VARIABLE, RefUpdate, SOCKET_VARIABLE,
-};
-use hook_server::HookServer;
 pub use hosting::HostingError;
 use hosting::{Hosted, Hosting};
 pub use http::{limits, routes};
@@ -52,6 +47,7 @@ pub use limits::HostedLimits;
 use note::Noter;
 pub use projector::Projector;
 use projector::ProjectorError;
+use receive::Receiver;
 pub use remote::{RemoteOptions, limits as webhook_limits, routes as webhook_routes};
 use remote::{Syncer, request_sync};
 pub use tidegate_git::{PlainHttp, RemoteLimits};
@@ -60,19 +56,17 @@ pub use verify::{Report, Sort};
 #[derive(Clone, Debug)]
 pub struct Options {
     pub git: PathBuf,
-    /// The `PATH` of git and its hooks.
+    /// The `PATH` of git.
     pub search_path: OsString,
-    /// Whose `hook` command git's hooks call: this very program.
-    pub hook_program: PathBuf,
     pub remote: RemoteOptions,
     pub limits: HostedLimits,
 }
 
 impl Options {
     /// Everything else as it is by default.
-    pub fn new(search_path: OsString, hook_program: PathBuf) -> Self {
+    pub fn new(search_path: OsString) -> Self {
         let (remote, limits) = Default::default();
-        Self { git: "git".into(), search_path, hook_program, remote, limits }
+        Self { git: "git".into(), search_path, remote, limits }
     }
 }
 
@@ -82,12 +76,8 @@ pub enum ReposError {
     Git(#[from] GitError),
     #[error(transparent)]
     Hosting(#[from] HostingError),
-    #[error("failed to listen for git's hooks at {}: its path must be shorter than 100 characters, see --data-dir", path.display())]
-    Socket { path: PathBuf, source: std::io::Error },
     #[error("failed to remove credentials that a killed process left in {}", path.display())]
     Sweep { path: PathBuf, source: std::io::Error },
-    #[error("failed to write git's hooks to {}", path.display())]
-    Hooks { path: PathBuf, source: std::io::Error },
 }
 
 /// The repositories of one server, until it is dropped.
@@ -95,10 +85,10 @@ pub struct Repos {
     hosting: Arc<Hosting>,
     projector: Arc<Projector>,
     syncer: Arc<Syncer>,
-    hooks: hook::Hooks,
+    tidying: Arc<Semaphore>,
     limits: HostedLimits,
     metrics: Arc<Metrics>,
-    tasks: [JoinHandle<()>; 4],
+    tasks: [JoinHandle<()>; 3],
 }
 
 impl Repos {
@@ -110,7 +100,7 @@ impl Repos {
         metrics: Arc<Metrics>,
         options: Options,
     ) -> Result<Arc<Self>, ReposError> {
-        let Options { git, search_path, hook_program, remote, limits } = options;
+        let Options { git, search_path, remote, limits } = options;
         // Git runs elsewhere, so it needs whole paths.
         let whole = data_dir.canonicalize();
         let data_dir = whole.map_err(|source| HostingError::Folder { path: data_dir.to_owned(), source })?;
@@ -124,9 +114,6 @@ impl Repos {
         let projector = Projector::new(api.clone(), hosting.clone(), noter.clone(), metrics.clone(), limits);
         let projector = Arc::new(projector.with_plain_http(remote.plain_http));
         let syncer = Arc::new(Syncer::new(hosting.clone(), projector.clone(), metrics.clone(), remote));
-        let hooks = hook::Hooks::install(&data_dir, &hook_program)?;
-        let server = HookServer::listen(hooks.socket(), hosting.clone(), projector.clone(), metrics.clone())?;
-        let hook_task = tokio::spawn(server.run());
         // Before the first look: what changes during it is looked at again.
         let from = api.store().view().version();
         // What was deleted before what is there: it may have the same name.
@@ -139,8 +126,9 @@ impl Repos {
         let follower = Follower { store: api.store().clone(), hosting: hosting.clone(), projector: projector.clone() };
         let noting = api.clone();
         let note_task = tokio::spawn(async move { noter.run(&noting).await });
-        let tasks = [hook_task, tokio::spawn(follower.run(from)), note_task, tokio::spawn(deleted.run())];
-        let repos = Arc::new(Self { hosting, projector, syncer, hooks, limits, metrics, tasks });
+        let tasks = [tokio::spawn(follower.run(from)), note_task, tokio::spawn(deleted.run())];
+        let tidying = Arc::new(Semaphore::new(1));
+        let repos = Arc::new(Self { hosting, projector, syncer, tidying, limits, metrics, tasks });
         let weak: Weak<Self> = Arc::downgrade(&repos);
         api.serve_repositories(weak);
         Ok(repos)
@@ -154,6 +142,16 @@ impl Repos {
     async fn find(&self, id: &RepositoryId) -> Result<Option<Hosted>, ProjectorError> {
         self.projector.retire(&self.hosting, id).await?;
         Ok(self.hosting.find(id).await?)
+    }
+
+    fn receiver(&self) -> Receiver {
+        Receiver {
+            hosting: self.hosting.clone(),
+            projector: self.projector.clone(),
+            metrics: self.metrics.clone(),
+            limits: self.limits,
+            tidying: self.tidying.clone(),
+        }
     }
 
     fn syncer(&self) -> &Syncer {

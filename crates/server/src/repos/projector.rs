@@ -20,7 +20,6 @@ use super::id::RepositoryId;
 use super::limits::HostedLimits;
 use super::mark::{Mark, Tally};
 use super::note::Noter;
-use super::pushes::{Checked, PushId, Pushes};
 use crate::api::{Admitted, Api, Applied, ProjectError, Projected, Turn};
 use crate::metrics::Metrics;
 
@@ -56,7 +55,6 @@ pub enum CaughtUp {
 pub struct Projector {
     pub(super) api: Api,
     pub(super) hosting: Arc<Hosting>,
-    pub(super) pushes: Pushes,
     /// Why a repository's head is not in force.
     failures: Mutex<BTreeMap<RepositoryId, String>>,
     /// Told of each repository that may show another state than its object.
@@ -75,6 +73,24 @@ pub struct Asked<'a> {
     pub new: Option<ObjectId>,
 }
 
+/// A push that was found good, with the right to put it in force.
+///
+/// Between the check before a ref moves and the projection after it, nobody
+/// else may change desired state, or what was found good might not be any
+/// more. So the turn is held from one to the other.
+pub struct Checked {
+    turn: Turn,
+    work: Work,
+    admitted: Admitted,
+}
+
+pub enum Judged {
+    Good(Box<Checked>),
+    Bad(Vec<String>),
+    /// Somebody else's push moved the branch while this one waited.
+    Overtaken,
+}
+
 impl Projector {
     pub fn new(
         api: Api,
@@ -83,16 +99,7 @@ impl Projector {
         metrics: Arc<Metrics>,
         limits: HostedLimits,
     ) -> Self {
-        Self {
-            api,
-            hosting,
-            pushes: Pushes::default(),
-            failures: Mutex::default(),
-            noter,
-            metrics,
-            limits,
-            plain_http: PlainHttp::LoopbackOnly,
-        }
+        Self { api, hosting, failures: Mutex::default(), noter, metrics, limits, plain_http: PlainHttp::LoopbackOnly }
     }
 
     /// Where a Repository may be fetched from.
@@ -101,59 +108,47 @@ impl Projector {
         Self { plain_http, ..self }
     }
 
-    /// What is wrong with a push; nothing, if it is good. Then the turn is its
-    /// own until it has been projected or its git has ended.
-    pub async fn check(&self, asked: Asked<'_>, push: PushId) -> Result<Vec<String>, ProjectorError> {
+    /// Whether a push is good. Then the turn is its own until it has been
+    /// projected, or is dropped.
+    pub async fn check(&self, asked: Asked<'_>) -> Result<Judged, ProjectorError> {
         let before = self.before(&asked.hosted.id)?;
         let early = self.read(asked.hosted, asked.git, &before, asked.new.as_ref()).await?;
         let mut work = match early {
             Ok(work) => work,
-            Err(lines) => return Ok(lines),
+            Err(lines) => return Ok(Judged::Bad(lines)),
         };
         let turn = self.api.turn().await;
         let now = self.before(&asked.hosted.id)?;
         if now != before {
             if asked.hosted.git.head(&asked.hosted.branch).await? != asked.old {
-                return Ok(overtaken(asked.hosted));
+                return Ok(Judged::Overtaken);
             }
             work = match self.read(asked.hosted, asked.git, &now, asked.new.as_ref()).await? {
                 Ok(work) => work,
-                Err(lines) => return Ok(lines),
+                Err(lines) => return Ok(Judged::Bad(lines)),
             };
         }
         if let Err(lines) = self.widen(&turn, asked.hosted, &mut work)? {
-            return Ok(lines);
+            return Ok(Judged::Bad(lines));
         }
         Ok(match self.admit(&turn, asked.hosted, &work)? {
-            Err(lines) => lines,
+            Err(lines) => Judged::Bad(lines),
             Ok(admitted) => {
                 let objections = work.objections(self.plain_http);
                 if !objections.is_empty() {
-                    return Ok(lines(&objections));
+                    return Ok(Judged::Bad(lines(&objections)));
                 }
-                let repository = asked.hosted.id.clone();
-                self.pushes.hold(push, Checked { turn, repository, commit: asked.new, work, admitted });
-                Vec::new()
+                Judged::Good(Box::new(Checked { turn, work, admitted }))
             }
         })
     }
 
-    /// The branch has moved to `commit`: puts in force what was admitted for it.
-    pub async fn finish(
-        &self,
-        hosted: &Hosted,
-        push: PushId,
-        commit: Option<&ObjectId>,
-    ) -> Result<CaughtUp, ProjectorError> {
-        let checked = self.pushes.take(push);
-        match checked.filter(|checked| checked.repository == hosted.id && checked.commit.as_ref() == commit) {
-            Some(Checked { turn, work, admitted, .. }) => {
-                let outcome = self.apply(&turn, hosted, &work, Some(admitted)).await;
-                self.tell(hosted, outcome)
-            }
-            // Git took too long, and others went on: as after a restart.
-            None => self.catch_up(hosted).await,
-        }
+    /// The branch has moved to what was checked: puts in force what was
+    /// admitted for it.
+    pub async fn finish(&self, hosted: &Hosted, checked: Checked) -> Result<CaughtUp, ProjectorError> {
+        let Checked { turn, work, admitted } = checked;
+        let outcome = self.apply(&turn, hosted, &work, Some(admitted)).await;
+        self.tell(hosted, outcome)
     }
 
     /// Projects the branch's head, if it is not in force. Of a repository that
@@ -352,17 +347,6 @@ impl Projector {
             Some(reason) => drop(failures.insert(id.clone(), reason)),
             None => drop(failures.remove(id)),
         }
-    }
-}
-
-/// Somebody else's push moved the branch while this one waited. Git itself
-/// refuses it, as it names the value that it expects, unless the branch may be
-/// moved back to that value in the meantime.
-fn overtaken(hosted: &Hosted) -> Vec<String> {
-    if hosted.allow_force {
-        vec![format!("{} has moved meanwhile: fetch, and push again", hosted.branch)]
-    } else {
-        Vec::new()
     }
 }
 

@@ -25,7 +25,7 @@ pub struct TestServer {
 
 pub fn options(dir: &Path) -> Options {
     let path = std::env::var_os("PATH").unwrap();
-    Options::on_loopback(dir.to_owned(), tidegate_server::repos::Options::new(path, "tidegate".into()))
+    Options::on_loopback(dir.to_owned(), tidegate_server::repos::Options::new(path))
 }
 
 impl TestServer {

@@ -6,7 +6,6 @@ mod completion;
 mod control;
 mod controllers;
 mod get;
-mod hook;
 mod kinds;
 mod repo;
 mod repo_verify;
@@ -74,7 +73,6 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Quarantine(args) => client(controllers::quarantine(&args))?,
         Command::Store(args) => store::run(&args)?,
         Command::Completion { shell } => completion::run(shell)?,
-        Command::Hook { hook } => return hook::run(hook),
     }
     Ok(ExitCode::SUCCESS)
 }

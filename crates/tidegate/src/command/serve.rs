@@ -85,8 +85,7 @@ async fn serve(config: Config, reader: Reader) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let data_dir = config.data_dir.clone();
     let (controllers, secrets_dir) = (config.controllers, config.secrets.dir.clone());
-    let program = std::env::current_exe().context("failed to find this program, which git's hooks call")?;
-    let options = options(config, program, std::env::var_os("PATH").unwrap_or_default());
+    let options = options(config, std::env::var_os("PATH").unwrap_or_default());
     let started = tokio::select! {
         started = server::start(options) => started,
         signal = signals.next() => return Ok(signal.exit_code()),

@@ -3,7 +3,6 @@
 //! Destructured whole: a key that nobody uses does not compile.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use tidegate_server::graphql::limits::Limits as GraphqlLimits;
 use tidegate_server::http::{self, Listen, Plaintext, TlsFiles};
@@ -12,7 +11,7 @@ use tidegate_store::{OnLoss, WindowLimits};
 
 use crate::config::{Config, Git, Graphql, Http, List, Log, Remote, Secrets, Store, Tls, Watch, Window};
 
-pub fn options(config: Config, hook_program: PathBuf, search_path: OsString) -> server::Options {
+pub fn options(config: Config, search_path: OsString) -> server::Options {
     let Config {
         data_dir,
         listen,
@@ -66,7 +65,6 @@ pub fn options(config: Config, hook_program: PathBuf, search_path: OsString) -> 
         repos: repos::Options {
             git: "git".into(),
             search_path,
-            hook_program,
             remote: remote_options(secrets, remote),
             limits: hosted_limits(git),
         },

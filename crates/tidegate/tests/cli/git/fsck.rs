@@ -1,4 +1,4 @@
-//! Pushes of so many objects that git leaves it to the server to look at them.
+//! Objects that git itself would not let in.
 
 use super::super::process::said;
 use super::{CRD, Hosted, Tree, git, widget};

@@ -32,8 +32,7 @@ fn a_head_that_was_not_projected_is_in_force_after_the_start() {
     assert!(nothing_left.contains("+0 ~0 -0 objects"), "{nothing_left}");
 }
 
-/// One that has had its hook's consent would move the branch after the server
-/// that is there now has looked at it.
+/// It would move the branch after the server that is there now has looked at it.
 #[test]
 fn a_push_that_outlived_its_server_ends_before_the_next_one_is_ready() {
     let Hosted { site, mut server, tree } = Hosted::start();
@@ -41,10 +40,10 @@ fn a_push_that_outlived_its_server_ends_before_the_next_one_is_ready() {
     server.kill();
     let bare = site.path("tidegate-data/repos/system/control.git").canonicalize().unwrap();
     let bare = bare.to_str().unwrap();
-    // Waits for what a client sends.
-    let mut orphan = git(&tree.dir, &["-c", "a.b=c", "receive-pack", "--stateless-rpc", bare]);
+    // Waits for the end of what it is told.
+    let mut orphan = git(&tree.dir, &["-c", "a.b=c", "--git-dir", bare, "update-ref", "--stdin"]);
     let mut orphan = orphan.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    let mut elsewhere = git(&tree.dir, &["receive-pack", "--stateless-rpc", "."]);
+    let mut elsewhere = git(&tree.dir, &["--git-dir", ".git", "update-ref", "--stdin"]);
     let mut elsewhere = elsewhere.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
 
     let _server = site.serve();

@@ -115,3 +115,67 @@ fn a_fetch_with_a_long_list_of_what_it_has() {
     other.git(&["pull", "-q", "--rebase", "origin", "main"]).good();
     assert!(fs::read_to_string(other.dir.join("note.txt")).unwrap().contains("the last"));
 }
+
+/// Its history ends where the clone was cut off, which the server need not know.
+#[test]
+fn a_push_from_a_shallow_clone() {
+    let hosted = Hosted::start();
+    hosted.tree.write("crd.yaml", CRD).write("a.yaml", &widget("a", 1)).commit();
+    hosted.tree.write("a.yaml", &widget("a", 2)).commit().pushed();
+    let source = url(&hosted.site, CONTROL, &admin(&hosted.site));
+    said(&mut git(&hosted.site.path(""), &["clone", "-q", "--depth", "1", &source, "shallow"])).good();
+    let shallow = super::Tree { dir: hosted.site.path("shallow") };
+    let told = shallow.write("a.yaml", &widget("a", 3)).commit().pushed();
+    assert!(told.contains("+0 ~1 -0 objects"), "{told}");
+    // What is cut off cannot be the whole of another repository's branch.
+    let other =
+        "apiVersion: tidegate.dev/v1\nkind: Repository\nmetadata: {name: other, namespace: default}\nspec: {}\n";
+    shallow.write("other.yaml", other).commit().pushed();
+    let told = shallow.git(&["push", &url(&hosted.site, "default/other", &admin(&hosted.site)), "HEAD:draft"]);
+    assert!(told.code == Some(1) && told.err.contains("missing necessary objects"), "{}", told.err);
+}
+
+#[test]
+fn all_refs_of_a_push_move_or_none() {
+    let hosted = Hosted::start();
+    let tree = &hosted.tree;
+    tree.write("crd.yaml", CRD).write("a.yaml", &widget("a", 1)).commit().pushed();
+    tree.git(&["tag", "-a", "-m", "one", "v1"]).good();
+    let told = tree.git(&["push", "origin", "HEAD:refs/heads/draft", "v1"]);
+    assert!(told.code == Some(0) && told.err.contains("stored; only main is projected"), "{}", told.err);
+    let refs = || said(&mut git(&hosted.bare(), &["for-each-ref", "--format=%(refname)"])).good();
+    assert_eq!(refs(), "refs/heads/draft\nrefs/heads/main\nrefs/tags/v1\n");
+    // One of them is refused, and so all are.
+    tree.write("a.yaml", &widget("a", 101)).commit();
+    let told = tree.git(&["push", "origin", "HEAD:main", "HEAD:refs/heads/second"]);
+    assert!(told.code == Some(1) && told.err.contains("a.yaml:5: spec.size"), "{}", told.err);
+    assert_eq!(told.err.matches("[remote rejected]").count(), 2, "{}", told.err);
+    assert!(!refs().contains("second"));
+    tree.git(&["push", "-q", "origin", ":draft", ":v1"]).good();
+    assert_eq!(refs(), "refs/heads/main\n");
+    let told = tree.git(&["push", "origin", "HEAD:refs/heads/a/../b"]);
+    assert_ne!(told.code, Some(0));
+    let told = tree.git(&["push", "origin", "HEAD~1:refs/heads/main/below"]);
+    assert!(told.code == Some(1) && told.err.contains("refs/heads/main"), "{}", told.err);
+}
+
+/// Each push leaves a pack, and many are made into few.
+#[test]
+fn packs_of_many_pushes() {
+    let hosted = Hosted::start();
+    hosted.tree.write("crd.yaml", CRD).commit().pushed();
+    let packs = || {
+        let entries = fs::read_dir(hosted.bare().join("objects/pack")).unwrap();
+        entries.filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|end| end == "pack")).count()
+    };
+    let mut most = 0;
+    for size in 1..40 {
+        hosted.tree.write("a.yaml", &widget("a", size)).commit().pushed();
+        most = most.max(packs());
+    }
+    // The last push may have returned before its packs were looked at.
+    super::deleted::wait_until("there are few", || packs() <= 33);
+    assert!(most >= 30, "each push left one: {most}");
+    said(&mut git(&hosted.bare(), &["fsck", "--full", "--strict"])).good();
+    assert_eq!(hosted.field("widget a", "/spec/size"), "39");
+}

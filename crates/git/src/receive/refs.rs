@@ -1,0 +1,108 @@
+//! The refs of a repository that is pushed to: which there are, and their move.
+//!
+//! Invariant: all refs of a push move, or none, and each only from the value
+//! that the pusher saw. Git holds to it in one transaction.
+
+use bytes::Bytes;
+
+use super::report::advertisement;
+use super::request::RefUpdate;
+use crate::error::GitError;
+use crate::program::{bounded, failed, finish_fed};
+use crate::repository::{ObjectId, Repository};
+
+const COMMAND: &str = "update-ref";
+/// About a million refs.
+const REFS_BYTES_MAX: u64 = 128 << 20;
+
+/// What became of a move.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Moved {
+    Done,
+    /// Somebody else was first.
+    Stale,
+    /// Why not, in git's words.
+    Refused(String),
+}
+
+impl Repository {
+    /// All refs, as a client is told of them before it pushes.
+    pub async fn advertise(&self) -> Result<Bytes, GitError> {
+        const COMMAND: &str = "for-each-ref";
+        let mut command = self.command();
+        command.args([COMMAND, "--format=%(objectname) %(refname)"]);
+        let listed = bounded(COMMAND, &self.dir, &mut command, REFS_BYTES_MAX).await?;
+        let listed = listed.ok_or(GitError::Unreadable { command: COMMAND, what: "more refs than can be told" })?;
+        let listed = String::from_utf8_lossy(&listed);
+        let refs = listed.lines().filter_map(|line| line.split_once(' '));
+        let refs: Vec<_> = refs.map(|(id, name)| (name.to_owned(), id.to_owned())).collect();
+        Ok(advertisement(&refs))
+    }
+
+    /// Moves all of them, or none.
+    pub async fn move_refs(&self, updates: &[RefUpdate]) -> Result<Moved, GitError> {
+        let mut command = self.program.command(&self.dir);
+        // By its arguments it is known to whoever has to end it: see `orphans`.
+        command.arg("-c").arg("core.fsync=all").arg("--git-dir").arg(&self.dir).args([COMMAND, "--stdin", "-z"]);
+        let output = finish_fed(COMMAND, &mut command, &transaction(updates)).await?;
+        if output.status.success() {
+            return Ok(Moved::Done);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        match said.lines().find_map(|line| line.strip_prefix("fatal: ")) {
+            Some(why) if is_stale(why) => Ok(Moved::Stale),
+            Some(why) => Ok(Moved::Refused(why.to_owned())),
+            None => Err(failed(COMMAND, &self.dir, &output.stderr)),
+        }
+    }
+
+    /// Moves the ref `name` from `old` (`None`: it must not exist) to `new`.
+    pub async fn update_ref(&self, name: &str, old: Option<&ObjectId>, new: &ObjectId) -> Result<(), GitError> {
+        let update = RefUpdate { name: name.to_owned(), old: old.cloned(), new: Some(new.clone()) };
+        match self.move_refs(&[update]).await? {
+            Moved::Done => Ok(()),
+            Moved::Stale => Err(failed(COMMAND, &self.dir, format!("{name} has moved meanwhile").as_bytes())),
+            Moved::Refused(why) => Err(failed(COMMAND, &self.dir, why.as_bytes())),
+        }
+    }
+}
+
+/// With its `commit` at the end: of a half of it, git does nothing.
+fn transaction(updates: &[RefUpdate]) -> Vec<u8> {
+    let mut text = String::from("start\0");
+    for RefUpdate { name, old, new } in updates {
+        let id = |id: &Option<ObjectId>| id.as_ref().map_or_else(|| "0".repeat(40), ToString::to_string);
+        match new {
+            Some(new) => text.push_str(&format!("update {name}\0{new}\0{}\0", id(old))),
+            None => text.push_str(&format!("delete {name}\0{}\0", id(old))),
+        }
+    }
+    text.push_str("commit\0");
+    text.into_bytes()
+}
+
+/// Git names the value that it found, or finds a ref that must not be there,
+/// or none where one must be.
+fn is_stale(why: &str) -> bool {
+    let signs = ["but expected", "reference already exists", "unable to resolve reference", "but it doesn't exist"];
+    why.contains("cannot lock ref") && signs.iter().any(|sign| why.contains(sign))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transactions() {
+        let id = |digit: &str| ObjectId::parse(&digit.repeat(40));
+        let update = |name: &str, old, new| RefUpdate { name: name.to_owned(), old, new };
+        let updates = [update("refs/a", None, id("1")), update("refs/b", id("2"), None)];
+        let expected = format!(
+            "start\0update refs/a\0{}\0{}\0delete refs/b\0{}\0commit\0",
+            "1".repeat(40),
+            "0".repeat(40),
+            "2".repeat(40)
+        );
+        assert_eq!(transaction(&updates), expected.as_bytes());
+    }
+}
