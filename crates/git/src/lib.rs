@@ -28,7 +28,7 @@ pub use authors::Authors;
 pub use blobs::{Blob, BlobLimits, Blobs};
 pub use credentials::Access;
 pub use diff::{Changed, EntryKind, Side};
-pub use draft::{CommitText, Draft, DraftError, Person, Put, SignError, Signer, blob_id};
+pub use draft::{CommitText, Draft, DraftError, FolderState, Person, Put, SignError, Signer, blob_id};
 pub use error::GitError;
 pub use fetch::FetchError;
 pub use orphans::end_orphans;

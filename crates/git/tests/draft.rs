@@ -106,6 +106,65 @@ async fn foreign_entries_stay_and_block() {
     assert_eq!(listed, "100644 blob \tfile\n120000 blob \tlink\n100644 blob \tnew\n100755 blob \trun");
 }
 
+/// By a recursion it would be the end of the process.
+#[tokio::test]
+async fn a_tree_that_is_very_deep_is_an_error() {
+    let clone = Clone::new().await;
+    let mut draft = Draft::open(&clone.repository, None).unwrap();
+    draft.put("a/b/c", b"1").unwrap();
+    let shallow = commit(&mut draft, "shallow").unwrap();
+    draft.save().unwrap();
+    let before = draft.folder("a").unwrap();
+    let path = format!("a/{}x", "d/".repeat(10_000));
+    clone.git(&format!(
+        "printf 'commit refs/heads/main\ncommitter e <e@x> 0 +0000\ndata 0\nfrom {shallow}\nM 100644 inline %s\ndata 1\nx\n' {path} | git fast-import --quiet"
+    ));
+    let deep = ObjectId::parse(&clone.git("git rev-parse main")).unwrap();
+    let mut draft = Draft::open(&clone.repository, Some(&deep)).unwrap();
+    assert!(matches!(draft.files("a"), Err(DraftError::TooDeep { .. })));
+    let near = draft.files_within("a", 5).unwrap();
+    assert_eq!(near.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), ["a/b/c"]);
+    let after = draft.folder("a").unwrap();
+    assert!(before != after && !draft.is_changed(before, after, 5, |_| true).unwrap());
+}
+
+#[tokio::test]
+async fn what_differs_between_two_states_of_a_folder() {
+    let clone = Clone::new().await;
+    let mut draft = Draft::open(&clone.repository, None).unwrap();
+    assert_eq!(draft.folder("f").unwrap(), draft.folder("g/h").unwrap(), "none");
+    let mut state = |changes: &[(&str, &str)]| {
+        for (path, content) in changes {
+            match *content {
+                "" => assert!(draft.remove(path).unwrap()),
+                content => _ = draft.put(path, content.as_bytes()).unwrap(),
+            }
+        }
+        commit(&mut draft, "next");
+        draft.save().unwrap();
+        draft.folder("f").unwrap()
+    };
+    let none = state(&[("other", "1")]);
+    let first = state(&[("f/a", "1"), ("f/d/b", "1"), ("f/e", "1")]);
+    assert_eq!(first, state(&[("other", "2")]));
+    let second = state(&[("f/a", "2"), ("f/d/b", ""), ("f/e", ""), ("f/e/now-a-folder", "1")]);
+    let differences = |draft: &mut Draft, before, after| {
+        let mut found = Vec::new();
+        let is_enough = |path: &str| {
+            found.push(path.to_owned());
+            false
+        };
+        assert!(!draft.is_changed(before, after, 9, is_enough).unwrap());
+        found.sort();
+        found.join(" ")
+    };
+    assert_eq!(differences(&mut draft, none, first), "a d/b e");
+    assert_eq!(differences(&mut draft, first, first), "");
+    assert_eq!(differences(&mut draft, first, second), "a d/b e e/now-a-folder");
+    assert!(draft.is_changed(first, second, 9, |path| path == "d/b").unwrap());
+    assert!(!draft.is_changed(first, second, 1, |path| path == "d/b").unwrap(), "too deep");
+}
+
 /// Each save is a pack, and a draft may live for hundreds of them.
 #[tokio::test]
 async fn what_many_saves_wrote_is_read() {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use tokio::io::AsyncWriteExt;
@@ -43,6 +43,8 @@ pub enum Mode {
     Slow(Duration),
     /// There is no room for files of more than 4 KiB.
     Full,
+    /// Pushes are done and never answered.
+    Mute,
 }
 
 pub struct GitHttp {
@@ -156,14 +158,19 @@ async fn serve(State(backend): State<Arc<Backend>>, request: Request) -> Respons
     match mode {
         Mode::Down => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
         Mode::Slow(duration) => tokio::time::sleep(duration).await,
-        Mode::Up | Mode::Unauthorized | Mode::Full => {}
+        Mode::Up | Mode::Unauthorized | Mode::Full | Mode::Mute => {}
     }
     let authorization = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     if mode == Mode::Unauthorized || authorization != Some(backend.authorization.as_str()) {
         let challenge = [(header::WWW_AUTHENTICATE, "Basic realm=\"git\"")];
         return (StatusCode::UNAUTHORIZED, challenge, "who are you?").into_response();
     }
-    match run(&backend.folder, mode, request).await {
+    let is_push = request.method() == Method::POST && request.uri().path().ends_with("/git-receive-pack");
+    let ran = run(&backend.folder, mode, request).await;
+    if mode == Mode::Mute && is_push {
+        std::future::pending::<()>().await;
+    }
+    match ran {
         Ok(response) => response,
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }

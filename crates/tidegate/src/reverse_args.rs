@@ -91,6 +91,9 @@ pub struct ReverseRunArgs {
     /// Silence after which a batch is written
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration, help_heading = "Git")]
     pub git_batch_silence: Duration,
+    /// How often a remote is looked at although nothing changed in the cluster
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration, help_heading = "Git")]
+    pub git_refresh: Duration,
     /// Branches that are written and pushed at once; others wait for their turn
     #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Git")]
     pub workers_max_global: u32,

@@ -6,16 +6,18 @@
 //! what is saved and never pushed is found by nobody.
 
 mod commit;
+mod compare;
 mod pack_file;
 mod tree;
 
 use bytes::Bytes;
-use gix_object::{Find, Kind};
+use gix_object::{Find, FindHeader, Kind};
 
 pub use commit::{CommitText, Person, SignError, Signer};
 
 use crate::error::GitError;
 use crate::repository::{ObjectId, Repository};
+use compare::Comparison;
 use pack_file::{PackFile, SavedPack};
 use tree::Tree;
 
@@ -25,8 +27,14 @@ const HASH: gix_hash::Kind = gix_hash::Kind::Sha1;
 /// there be before the repository is packed anew; a place is some 100 bytes.
 const PACKS_MAX: u16 = 1_024;
 
+/// How deep a branch is is up to whoever pushes to it, and a level takes up to
+/// 500 bytes of a thread's 2 MiB of stack. Git itself takes 2,048 by default.
+const LEVELS_MAX: usize = 1_000;
+
 #[derive(Debug, thiserror::Error)]
 pub enum DraftError {
+    #[error("`{folder}` has folders more than {LEVELS_MAX} levels below")]
+    TooDeep { folder: String },
     #[error("{path} cannot be written: {blocked_by} is in the way")]
     InTheWay { path: String, blocked_by: String },
     #[error("failed to read object {id} of the clone: {message}")]
@@ -52,6 +60,10 @@ pub enum Put {
     Created,
     Updated,
 }
+
+/// What a folder has; nothing, if there is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FolderState(Option<gix_hash::ObjectId>);
 
 /// A line of new commits. Dropping it forgets them.
 pub struct Draft {
@@ -110,15 +122,55 @@ impl Draft {
     /// Every file below `folder` (all, if empty), in the order of the tree.
     /// Links and submodules are no files.
     pub fn files(&mut self, folder: &str) -> Result<Vec<(String, ObjectId)>, DraftError> {
-        let mut found = Vec::new();
-        self.root.files(&mut self.reader, folder, &mut found)?;
-        Ok(found.into_iter().map(|(path, id)| (path, external(&id))).collect())
+        let (found, is_whole) = self.walk(folder, LEVELS_MAX)?;
+        if is_whole { Ok(found) } else { Err(DraftError::TooDeep { folder: folder.to_owned() }) }
+    }
+
+    /// Those of them that are at most `levels` below `folder`.
+    pub fn files_within(&mut self, folder: &str, levels: usize) -> Result<Vec<(String, ObjectId)>, DraftError> {
+        Ok(self.walk(folder, levels)?.0)
+    }
+
+    /// And whether there is nothing below.
+    fn walk(&mut self, folder: &str, levels: usize) -> Result<(Vec<(String, ObjectId)>, bool), DraftError> {
+        let (mut found, mut is_whole) = (Vec::new(), true);
+        if let Some(tree) = self.root.folder(&mut self.reader, folder)? {
+            is_whole = tree.files(&mut self.reader, folder, levels, &mut found)?;
+        }
+        Ok((found.into_iter().map(|(path, id)| (path, external(&id))).collect(), is_whole))
+    }
+
+    /// The state of `folder` at the last commit, to compare with a later one.
+    pub fn folder(&mut self, folder: &str) -> Result<FolderState, DraftError> {
+        let tree = self.root.folder(&mut self.reader, folder)?;
+        Ok(FolderState(tree.and_then(|tree| tree.written_id())))
+    }
+
+    /// Whether a file at most `levels` below a folder differs between two of
+    /// its states, and `is_ours` says that its path below the folder is ours.
+    pub fn is_changed(
+        &mut self,
+        before: FolderState,
+        after: FolderState,
+        levels: usize,
+        mut is_ours: impl FnMut(&str) -> bool,
+    ) -> Result<bool, DraftError> {
+        let mut comparison = Comparison { reader: &mut self.reader, is_enough: &mut is_ours };
+        comparison.run(before.0, after.0, "", levels)
     }
 
     /// The content of a blob of the base.
     pub fn content(&mut self, id: &ObjectId) -> Result<Bytes, DraftError> {
         let id = internal(id)?;
         self.reader.read(&id, Kind::Blob).map(Bytes::copy_from_slice)
+    }
+
+    /// How large that is, without reading it.
+    pub fn content_bytes(&mut self, id: &ObjectId) -> Result<u64, DraftError> {
+        let id = internal(id)?;
+        let failed = |message: String| DraftError::Read { id: id.to_string(), message };
+        let header = self.reader.odb.try_header(&id).map_err(|error| failed(error.to_string()))?;
+        header.map(|header| header.size).ok_or_else(|| failed("it is not there".to_owned()))
     }
 
     /// Makes `content` the file at `path`. Other files stay, also when one is

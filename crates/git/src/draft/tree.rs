@@ -22,11 +22,11 @@ pub(super) struct Tree {
     is_dirty: bool,
 }
 
-struct Entry {
-    name: Box<[u8]>,
-    mode: u32,
+pub(super) struct Entry {
+    pub name: Box<[u8]>,
+    pub mode: u32,
     /// Of a dirty tree: what it was before.
-    id: ObjectId,
+    pub id: ObjectId,
     child: Option<Box<Tree>>,
 }
 
@@ -114,42 +114,38 @@ impl Tree {
         Ok(true)
     }
 
+    /// The folder at `path`, if there is one; itself, if `path` is empty.
+    pub fn folder(&mut self, reader: &mut Reader, path: &str) -> Result<Option<&mut Tree>, DraftError> {
+        let mut tree = self;
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            match tree.find(reader, name)? {
+                Some(entry) if entry.is_tree() => tree = entry.child(),
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(tree))
+    }
+
+    /// At most `levels` below; `folder` is its own path. Whether that is all.
     pub fn files(
         &mut self,
         reader: &mut Reader,
         folder: &str,
+        levels: usize,
         found: &mut Vec<(String, ObjectId)>,
-    ) -> Result<(), DraftError> {
-        if folder.is_empty() {
-            return self.all_files(reader, "", found);
-        }
-        let mut tree = self;
-        for name in folder.split('/') {
-            match tree.find(reader, name)? {
-                Some(entry) if entry.is_tree() => tree = entry.child(),
-                _ => return Ok(()),
-            }
-        }
-        tree.all_files(reader, folder, found)
-    }
-
-    fn all_files(
-        &mut self,
-        reader: &mut Reader,
-        folder: &str,
-        found: &mut Vec<(String, ObjectId)>,
-    ) -> Result<(), DraftError> {
+    ) -> Result<bool, DraftError> {
+        let mut is_whole = true;
         for entry in self.entries(reader)? {
             // A name that is not UTF-8 is not ours.
             let Ok(name) = std::str::from_utf8(&entry.name) else { continue };
             let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
             if entry.is_tree() {
-                entry.child().all_files(reader, &path, found)?;
+                is_whole &= levels > 1 && entry.child().files(reader, &path, levels - 1, found)?;
             } else if entry.mode & MODE_KIND == KIND_FILE {
                 found.push((path, entry.id));
             }
         }
-        Ok(())
+        Ok(is_whole)
     }
 
     /// The id of its present state; what is new goes into the pack.
@@ -206,11 +202,8 @@ impl Tree {
 
     fn entries(&mut self, reader: &mut Reader) -> Result<&mut Vec<Entry>, DraftError> {
         if self.entries.is_none() {
-            let read = match &self.written {
-                Some(written) if written.id != ObjectId::empty_tree(HASH) => read(reader, &written.id)?,
-                _ => Vec::new(),
-            };
-            self.entries = Some(read);
+            let read = self.written.as_ref().map(|written| read(reader, &written.id));
+            self.entries = Some(read.transpose()?.unwrap_or_default());
         }
         Ok(self.entries.get_or_insert_default())
     }
@@ -222,7 +215,7 @@ impl Entry {
         Self { name: name.as_bytes().into(), mode: MODE_TREE, id, child: Some(Box::new(child)) }
     }
 
-    fn is_tree(&self) -> bool {
+    pub fn is_tree(&self) -> bool {
         self.mode == MODE_TREE
     }
 
@@ -232,7 +225,10 @@ impl Entry {
     }
 }
 
-fn read(reader: &mut Reader, id: &ObjectId) -> Result<Vec<Entry>, DraftError> {
+pub(super) fn read(reader: &mut Reader, id: &ObjectId) -> Result<Vec<Entry>, DraftError> {
+    if *id == ObjectId::empty_tree(HASH) {
+        return Ok(Vec::new());
+    }
     let content = reader.read(id, Kind::Tree)?;
     let entry = |entry: gix_object::tree::EntryRef<'_>| {
         let (name, mode) = (entry.filename.to_vec().into(), u32::from(entry.mode.value()));

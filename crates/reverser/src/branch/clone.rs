@@ -139,13 +139,12 @@ impl BareClone {
         self.packs
     }
 
-    /// Forgets history and whatever nobody needs, in one pack. The remote's
-    /// commit, as for [`Self::fetch`].
-    pub async fn tidy(&mut self, remote: &Remote) -> Result<Option<ObjectId>, CloneError> {
-        let head = self.fetch(remote).await?;
+    /// Forgets history and whatever nobody needs, in one pack. A fetch has to
+    /// come before: it is what makes the history be forgotten.
+    pub async fn collect(&mut self) -> Result<(), CloneError> {
         self.repository.collect_garbage().await?;
         self.packs = 0;
-        Ok(head)
+        Ok(())
     }
 }
 

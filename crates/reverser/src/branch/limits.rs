@@ -12,6 +12,8 @@ pub struct Limits {
     pub silence: Duration,
     /// Nothing comes for this long: time for housekeeping.
     pub idle: Duration,
+    /// The remote is looked at this often although nothing changed here.
+    pub refresh: Duration,
     /// Of contents that wait. Beyond it only keys are kept, some 300 bytes
     /// each, and the objects are read again when their turn comes.
     pub pending_bytes_max: usize,
@@ -25,6 +27,7 @@ impl Default for Limits {
             wait_max: Duration::from_secs(20),
             silence: Duration::from_secs(1),
             idle: Duration::from_secs(10),
+            refresh: Duration::from_secs(300),
             pending_bytes_max: 64 << 20,
         }
     }

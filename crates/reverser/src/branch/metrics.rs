@@ -1,5 +1,7 @@
 //! What the branches count. The registry gives the names their prefix.
 
+use std::time::Duration;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -34,11 +36,12 @@ pub struct GitMetrics {
     commits: PerBranch<Counter>,
     commit_bytes: PerBranch<Counter>,
     pub(super) rebase_retries: PerBranch<Counter>,
+    pub(super) foreign_changes: PerBranch<Counter>,
     push_failures: Family<FailureLabels, Counter>,
     pub(super) queue_depth: PerBranch<Gauge>,
     pub(super) active_workers: PerBranch<Gauge>,
     pub(super) push_seconds: Seconds,
-    pub(super) lag_seconds: Seconds,
+    lag_seconds: Seconds,
 }
 
 impl Default for GitMetrics {
@@ -52,6 +55,7 @@ impl Default for GitMetrics {
             commits: Family::default(),
             commit_bytes: Family::default(),
             rebase_retries: Family::default(),
+            foreign_changes: Family::default(),
             push_failures: Family::default(),
             queue_depth: Family::default(),
             active_workers: Family::default(),
@@ -69,6 +73,7 @@ impl GitMetrics {
             ("commits", "Commits pushed", &self.commits),
             ("commit_bytes", "Bytes of the files in pushed commits", &self.commit_bytes),
             ("rebase_retries", "Pushes planned again because the remote had moved", &self.rebase_retries),
+            ("foreign_changes", "Folders found changed by somebody else", &self.foreign_changes),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());
@@ -90,6 +95,7 @@ impl GitMetrics {
     pub(super) fn announce(&self, labels: &BranchLabels) {
         self.note(labels, &Report::default(), 0);
         drop(self.rebase_retries.get_or_create(labels));
+        drop(self.foreign_changes.get_or_create(labels));
         drop(self.active_workers.get_or_create(labels));
         FailureReason::ALL.iter().for_each(|reason| drop(self.failures(labels, *reason)));
         drop(self.push_seconds.get_or_create(labels));
@@ -103,6 +109,11 @@ impl GitMetrics {
     fn failures(&self, labels: &BranchLabels, reason: FailureReason) -> Counter {
         let BranchLabels { repository, branch } = labels.clone();
         self.push_failures.get_or_create_owned(&FailureLabels { repository, branch, reason: reason.as_str() })
+    }
+
+    pub(super) fn lag(&self, labels: &BranchLabels, lags: impl Iterator<Item = Duration>) {
+        let seconds = self.lag_seconds.get_or_create(labels);
+        lags.for_each(|lag| seconds.observe(lag.as_secs_f64()));
     }
 
     pub(super) fn note(&self, labels: &BranchLabels, report: &Report, depth: usize) {

@@ -7,6 +7,7 @@ mod clone;
 mod destination;
 mod failure;
 mod folder;
+mod foreign;
 mod handle;
 mod limits;
 mod message;
@@ -14,6 +15,7 @@ mod metrics;
 mod plan;
 mod queue;
 mod reader;
+mod rivals;
 #[cfg(test)]
 mod simulation;
 mod status;

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use bytes::Bytes;
 use tidegate_git::{CommitText, Draft, DraftError, ObjectId, Put, blob_id};
 use tidegate_model::mirror::{ResourceKey, resource_of_path};
 use tidegate_model::{Object, yaml};
@@ -26,6 +27,11 @@ use crate::secrets::{SecretError, SecretMemory, Written};
 /// grow are 23 instead, and all trees together have at most five times the
 /// entries of the last.
 const GROWTH: u64 = 4;
+/// Below the base folder: group, version, resource, namespace, and the file.
+pub(super) const LEVELS_MAX: usize = 5;
+/// Objects have 1.5 MiB in etcd, and a few times that as YAML, encrypted. What
+/// is larger is no object of ours, and is not read.
+const FILE_BYTES_MAX: u64 = 16 << 20;
 /// New objects that are held before they are saved.
 const UNSAVED_BYTES_MAX: usize = 32 << 20;
 
@@ -142,7 +148,7 @@ impl<'p> Planner<'p> {
             self.change(&target, wanted)?;
             listed.insert(target.path);
         }
-        for (path, blob) in self.draft.files(&destination.base_folder.join(&scope.folder()))? {
+        for (path, blob) in self.draft.files_within(&destination.base_folder.join(&scope.folder()), LEVELS_MAX)? {
             if !listed.contains(&path)
                 && let Some((key, version)) = self.owner(destination, &path, &blob)?
             {
@@ -157,6 +163,12 @@ impl<'p> Planner<'p> {
         Ok(())
     }
 
+    /// Unless it is too large to be ours.
+    fn content(&mut self, blob: &ObjectId) -> Result<Option<Bytes>, PlanError> {
+        let is_ours = self.draft.content_bytes(blob)? <= FILE_BYTES_MAX;
+        Ok(is_ours.then(|| self.draft.content(blob)).transpose()?)
+    }
+
     /// Whose file it is, if it is one object at its own path.
     fn owner(
         &mut self,
@@ -167,7 +179,7 @@ impl<'p> Planner<'p> {
         let Some(inner) = destination.base_folder.strip(path).filter(|path| path.ends_with(".yaml")) else {
             return Ok(None);
         };
-        let content = self.draft.content(blob)?;
+        let Some(content) = self.content(blob)? else { return Ok(None) };
         let value = std::str::from_utf8(&content).ok().and_then(|text| yaml::parse(text).ok());
         let Some(object) = value.and_then(Object::from_value) else { return Ok(None) };
         let gvk = object.gvk();
@@ -180,7 +192,7 @@ impl<'p> Planner<'p> {
     fn put(&mut self, target: &Target<'_>, state: &State) -> Result<(), PlanError> {
         let existing = self.draft.file(&target.path)?;
         let content = if is_secret(target.key) {
-            let existing = existing.as_ref().map(|id| self.draft.content(id)).transpose()?;
+            let existing = existing.as_ref().map(|id| self.content(id)).transpose()?.flatten();
             match target.destination.secrets.write(self.memory, &target.path, existing.as_deref(), state)? {
                 Written::Refused => return self.skip(target, Some(SkipReason::SecretNotEncrypted)),
                 Written::Current => return self.skip(target, None),

@@ -50,6 +50,9 @@ pub struct DestinationStatus {
     pub is_seeded: bool,
     pub last_commit: Option<ObjectId>,
     pub last_push: Option<SystemTime>,
+    /// How often somebody else was found to have changed its files. Each time
+    /// it is to be seeded again.
+    pub disturbed: u64,
     /// Objects that are not in Git, by their path.
     pub skipped: BTreeMap<String, Skipped>,
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prometheus_client::metrics::gauge::Gauge;
-use tidegate_git::{Draft, DraftError, ObjectId, Program, Pushed, Remote};
+use tidegate_git::{Draft, DraftError, Program, Pushed, Remote};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::clone::{BareClone, CloneError, Housekeeping};
 use super::destination::Destination;
 use super::failure::failure;
+use super::foreign::Folders;
 use super::handle::{DestinationId, Shared};
 use super::limits::Limits;
 use super::message::Operator;
@@ -25,6 +26,7 @@ use super::metrics::{BranchLabels, GitMetrics};
 use super::plan::{Context, PlanError, Planner, Report};
 use super::queue::{Item, Pending, Ticket};
 use super::reader::Reader;
+use super::rivals::Rivals;
 use super::status::BranchStatus;
 use super::turns::{Turn, Turns};
 use super::window::Due;
@@ -34,13 +36,6 @@ use crate::secrets::SecretMemory;
 
 const BACKOFF_MIN: Duration = Duration::from_millis(500);
 const BACKOFF_MAX: Duration = Duration::from_secs(60);
-/// After a rival's push: soon, but not so soon that two of us take turns.
-const RIVAL_MIN: Duration = Duration::from_millis(20);
-const RIVAL_MAX: Duration = Duration::from_secs(1);
-/// How often in a row a host may say that the branch has moved when it has
-/// not: a rival that holds its lock takes a moment, a full disk takes longer.
-const STILL_MAX: u32 = 5;
-
 /// What a branch is, and where it is kept.
 #[derive(Clone, Debug)]
 pub struct BranchConfig {
@@ -81,6 +76,9 @@ pub(super) struct Worker {
     clone: Option<BareClone>,
     /// On top of what the remote has, as far as we know.
     draft: Option<Draft>,
+    /// When the remote is looked at although nothing changed here.
+    look_at: Instant,
+    folders: Folders,
     memory: SecretMemory,
 }
 
@@ -94,8 +92,8 @@ impl Worker {
         labels: BranchLabels,
     ) -> Self {
         metrics.announce(&labels);
-        let memory = SecretMemory::default();
-        Self { config, shared, status, reader, metrics, labels, clone: None, draft: None, memory }
+        let (look_at, folders, memory) = (Instant::now(), Folders::default(), SecretMemory::default());
+        Self { config, shared, status, reader, metrics, labels, clone: None, draft: None, look_at, folders, memory }
     }
 
     /// Until it is stopped. Dropping it at any await is a stop, too: nothing
@@ -125,7 +123,8 @@ impl Worker {
     }
 
     /// Until a batch is due, or there is another secret or address: whether
-    /// that one is good shows at once, not with the next change.
+    /// that one is good shows at once, not with the next change. Or until the
+    /// remote has not been looked at for long.
     async fn wait(&mut self) {
         loop {
             let woken = self.shared.woken.notified();
@@ -137,14 +136,22 @@ impl Worker {
             // Time for housekeeping is when nothing has come for a while: a
             // change that came meanwhile would have to wait for its end.
             let idle_at = Instant::now() + self.config.limits.idle;
-            let is_time = at.is_none() && self.wants_tidying(Housekeeping::Due);
+            let is_idle = at.is_none();
+            let is_time = is_idle && self.wants_tidying(Housekeeping::Due);
             tokio::select! {
                 () = woken => {}
                 () = tokio::time::sleep_until(at.unwrap_or(idle_at)), if at.is_some() => {}
                 () = tokio::time::sleep_until(idle_at), if is_time => self.tidy().await,
                 () = self.shared.remote_changed.notified() => return self.draft = None,
+                () = tokio::time::sleep_until(self.look_at), if is_idle => return self.draft = None,
             }
         }
+    }
+
+    /// Not all branches at once, though they may have started together.
+    fn looked(&mut self) {
+        let wait = self.config.limits.refresh.mul_f64(0.75 + rand::random::<f64>() / 4.0);
+        self.look_at = Instant::now() + wait;
     }
 
     /// A new secret or address ends the wait: it may be the remedy.
@@ -174,7 +181,7 @@ impl Worker {
                 Pushed::Moved => {
                     self.discard();
                     self.metrics.rebase_retries.get_or_create(&self.labels).inc();
-                    tokio::time::sleep(rivals.backoff.next(rand::random())).await;
+                    rivals.wait().await;
                 }
             }
         }
@@ -196,8 +203,23 @@ impl Worker {
         };
         if self.draft.is_none() {
             let head = clone.fetch(remote).await?;
-            self.draft = Some(Draft::open(&clone.repository, head.as_ref()).map_err(PlanError::from)?);
+            let draft = Draft::open(&clone.repository, head.as_ref()).map_err(PlanError::from)?;
             self.status.send_modify(|status| status.head = head);
+            self.begin(draft)?;
+        }
+        Ok(())
+    }
+
+    /// On what the remote has, which may not be what we left there.
+    fn begin(&mut self, mut draft: Draft) -> Result<(), WorkError> {
+        self.looked();
+        let found = self.folders.find(&mut draft, &self.shared.destinations()).map_err(PlanError::from)?;
+        self.draft = Some(draft);
+        for destination in found {
+            tracing::warn!(branch = %self.config.branch, destination = %destination.0,
+                "somebody else changed files of ours; the cluster is compared with them again");
+            self.metrics.foreign_changes.get_or_create(&self.labels).inc();
+            self.status.send_modify(|status| status.destinations.entry(destination).or_default().disturbed += 1);
         }
         Ok(())
     }
@@ -246,18 +268,22 @@ impl Worker {
     fn done(&mut self, batch: &[Pending], ticket: Ticket, report: Report, started: Instant) {
         let depth = self.shared.acknowledge(ticket, started);
         self.metrics.note(&self.labels, &report, depth);
-        let lag = self.metrics.lag_seconds.get_or_create(&self.labels);
-        for pending in batch {
-            if let Item::Change { seen_at, .. } = &pending.item {
-                lag.observe(seen_at.elapsed().as_secs_f64());
-            }
-        }
+        let changes = batch.iter().filter_map(|pending| match &pending.item {
+            Item::Change { seen_at, .. } => Some(seen_at),
+            Item::Seed { .. } => None,
+        });
+        self.metrics.lag(&self.labels, changes.map(Instant::elapsed));
         if let Some(head) = self.draft.as_ref().and_then(Draft::head).filter(|_| report.commits > 0) {
             tracing::info!(branch = %self.config.branch, commit = %head, commits = report.commits,
                 written = report.written, deleted = report.deleted, "pushed");
         }
         let head = self.draft.as_ref().and_then(Draft::head);
         let known = self.shared.destinations();
+        self.looked();
+        if let Some(Err(error)) = self.draft.as_mut().map(|draft| self.folders.leave(draft, &known)) {
+            // Whoever reads it next finds it damaged, too.
+            tracing::debug!(branch = %self.config.branch, %error, "failed to read what was pushed");
+        }
         self.status.send_modify(|status| {
             (status.head, status.acknowledged, status.queue_depth, status.failure) = (head, ticket, depth, None);
             status.note(report.destinations, &known);
@@ -290,15 +316,27 @@ impl Worker {
 
     /// Housekeeping is not work: it fails quietly and is tried again.
     async fn tidy(&mut self) {
-        let (Some(clone), remote) = (&mut self.clone, self.shared.remote()) else { return };
         let Some(_turn) = self.config.turns.take().await else { return };
-        let tidied = clone.tidy(&remote).await.map_err(WorkError::from);
-        let opened =
-            tidied.and_then(|head| Ok(Draft::open(&clone.repository, head.as_ref()).map_err(PlanError::from)?));
-        if let Err(error) = &opened {
+        let remote = self.shared.remote();
+        // What we left there is to be compared before it may be collected.
+        self.draft = None;
+        let tidied = match self.prepare(&remote).await {
+            Ok(()) => self.collect().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = tidied {
             tracing::debug!(branch = %self.config.branch, "failed to tidy the clone: {error}");
+            self.draft = None;
         }
-        self.draft = opened.ok();
+    }
+
+    async fn collect(&mut self) -> Result<(), WorkError> {
+        let (Some(clone), Some(draft)) = (&mut self.clone, self.draft.take()) else { return Err(WorkError::Lost) };
+        let head = draft.base();
+        drop(draft);
+        clone.collect().await?;
+        self.draft = Some(Draft::open(&clone.repository, head.as_ref()).map_err(PlanError::from)?);
+        Ok(())
     }
 
     fn wants_tidying(&self, housekeeping: Housekeeping) -> bool {
@@ -323,49 +361,9 @@ impl Drop for Active {
     }
 }
 
-/// Others who push to the same branch.
-struct Rivals {
-    backoff: Backoff,
-    /// Where the branch was when it was last looked at, and how often in a row.
-    seen: Option<Option<ObjectId>>,
-    still: u32,
-}
-
-impl Default for Rivals {
-    fn default() -> Self {
-        Self { backoff: Backoff::new(RIVAL_MIN, RIVAL_MAX), seen: None, still: 0 }
-    }
-}
-
-impl Rivals {
-    /// Before each attempt. A branch that stands still has no rival.
-    fn look(&mut self, base: Option<ObjectId>) -> Result<(), WorkError> {
-        self.still = if self.seen.as_ref() == Some(&base) { self.still + 1 } else { 0 };
-        self.seen = Some(base);
-        if self.still > STILL_MAX { Err(WorkError::NotMoved) } else { Ok(()) }
-    }
-}
-
 /// Objects that are not as git wrote them.
 fn is_damage(error: &WorkError) -> bool {
     matches!(error, WorkError::Plan(PlanError::Draft(DraftError::Read { .. } | DraftError::Kind(..))))
 }
 
 pub(super) type Destinations = Arc<BTreeMap<DestinationId, Destination>>;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_branch_that_stands_still_has_no_rival() {
-        let id = |digit: char| ObjectId::parse(&digit.to_string().repeat(40));
-        let mut rivals = Rivals::default();
-        let mut look = |base: Option<ObjectId>| rivals.look(base).is_ok();
-        // Somebody who is always faster is one for as long as it takes.
-        assert!((0..100).all(|round| look(id(if round % 2 == 0 { 'a' } else { 'b' }))));
-        assert!(look(None));
-        assert!((0..STILL_MAX).all(|_| look(None)));
-        assert!(!look(None));
-    }
-}

@@ -32,6 +32,9 @@ pub(super) struct Active {
     pub is_partly_seeded: bool,
     /// The last comparison, on its way to Git.
     pub seeded: Option<Ticket>,
+    /// What its branch told of others who changed its files, as far as that
+    /// was answered.
+    pub disturbed: u64,
     /// Types whose selection changed since.
     pub unseeded_types: BTreeSet<TypeId>,
 }
@@ -47,6 +50,7 @@ impl Active {
             is_unseeded: true,
             is_partly_seeded: false,
             seeded: None,
+            disturbed: 0,
             unseeded_types: BTreeSet::new(),
         }
     }
@@ -136,14 +140,29 @@ impl Engine {
         };
         let reader = Arc::new(ClusterReader { api: self.parts.api.clone() });
         let branch = Branch::start(config, remote, reader, self.parts.git_metrics.clone());
-        let (mut status, messages) = (branch.status(), self.messages.clone());
+        let (mut status, messages, of) = (branch.status(), self.messages.clone(), key.clone());
         self.tasks.spawn(async move {
             while status.changed().await.is_ok() {
-                let _ = messages.send(Msg::Branch).await;
+                let _ = messages.send(Msg::Branch(of.clone())).await;
             }
         });
         self.branches.insert(key.clone(), branch.clone());
         Ok(branch)
+    }
+
+    /// What somebody else changed is compared with the cluster again.
+    pub(super) fn hear_branch(&mut self, key: &BranchKey) {
+        let Some(status) = self.branches.get(key).map(Branch::status) else { return };
+        let mut is_disturbed = false;
+        for (id, active) in self.destinations.iter_mut().filter(|(_, active)| active.branch == *key) {
+            let told = status.borrow().destinations.get(&destination_id(id)).map_or(0, |own| own.disturbed);
+            if std::mem::replace(&mut active.disturbed, told) < told {
+                (active.is_unseeded, is_disturbed) = (true, true);
+            }
+        }
+        if is_disturbed {
+            self.seed();
+        }
     }
 
     /// `None` until everything that it needs was read.

@@ -52,7 +52,7 @@ pub(super) enum Msg {
     /// A Secret with a key to sign with.
     Signer(Id, SignerState),
     /// A branch has something new to tell.
-    Branch,
+    Branch(BranchKey),
 }
 
 pub(super) struct Engine {
@@ -220,7 +220,7 @@ impl Engine {
             Msg::Answers(of) => self.hear_answers(&of),
             Msg::Repo(id, told) => self.hear_repo(&id, told).await,
             Msg::Signer(secret, state) => self.hear_signer(&secret, state).await,
-            Msg::Branch => {}
+            Msg::Branch(key) => self.hear_branch(&key),
         }
         self.is_report_due = true;
     }

@@ -5,6 +5,7 @@
 mod chance;
 mod commits;
 mod failures;
+mod foreign;
 mod kill;
 mod limits;
 mod rig;

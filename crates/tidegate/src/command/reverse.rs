@@ -140,6 +140,7 @@ fn limits(args: &ReverseRunArgs) -> Limits {
         wait_max: Duration::from_secs(args.git_batch_max_wait_sec.into()),
         silence: args.git_batch_silence,
         idle: Limits::default().idle,
+        refresh: args.git_refresh,
         pending_bytes_max: (args.pending_max_mib as usize) << 20,
     }
 }
