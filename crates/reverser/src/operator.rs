@@ -52,6 +52,8 @@ pub struct WebhookOptions {
     /// Made and injected if left out.
     pub files: Option<CertificateFiles>,
     pub configuration: String,
+    /// How many seconds the API server waits for us.
+    pub timeout_s: u32,
     pub cluster: String,
 }
 
@@ -255,7 +257,7 @@ async fn start_webhook(
     // Nobody asks: the files are looked at now and then.
     servers.spawn(async move { fresh.keep_fresh(&Notify::new()).await });
     let (api, name, target) = (api.clone(), options.configuration.clone(), options.target.clone());
-    Ok(Registration { api, name, target, certificates, shared })
+    Ok(Registration { api, name, target, certificates, timeout_s: options.timeout_s, shared })
 }
 
 /// The names that the API server will call us by.

@@ -14,7 +14,7 @@ const PROGRAM: &str = "/usr/sbin/sshd";
 /// Where sshd locks up its unprivileged half; the system's start makes it,
 /// which a container does not have.
 const PRIVILEGE_SEPARATION: &str = "/run/sshd";
-const START_MAX: Duration = Duration::from_secs(30);
+const START_MAX: Duration = Duration::from_secs(120);
 
 pub struct Sshd {
     daemon: Option<Daemon>,

@@ -140,6 +140,9 @@ pub struct ReverseRunArgs {
     /// Certificates (PEM) that the API server is to trust; --webhook-cert if left out
     #[arg(long, value_name = "FILE", requires = "webhook_cert", help_heading = "Authors")]
     pub webhook_ca: Option<PathBuf>,
+    /// Seconds that the API server waits for the webhook before it goes on without it, 1 to 30
+    #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=30), help_heading = "Authors")]
+    pub webhook_timeout_sec: u32,
     /// How long a change waits for its author
     #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = parse_duration, help_heading = "Authors")]
     pub attribution_grace: Duration,

@@ -21,6 +21,7 @@ mod writer;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -65,6 +66,7 @@ pub struct Shared {
     pub desired: ArcSwap<Desired>,
     inbox: Mutex<VecDeque<Attempt>>,
     woken: Notify,
+    is_planned: AtomicBool,
     /// The plan changed: the webhook's registration follows it.
     pub replanned: Notify,
     pub metrics: Metrics,
@@ -82,6 +84,16 @@ impl Shared {
         inbox.push_back(attempt);
         drop(inbox);
         self.woken.notify_one();
+    }
+
+    /// Whether `desired` is what the rules say; before, it is nothing.
+    pub fn is_planned(&self) -> bool {
+        self.is_planned.load(Ordering::Acquire)
+    }
+
+    fn plan(&self, desired: Arc<Desired>) {
+        self.desired.store(desired);
+        self.is_planned.store(true, Ordering::Release);
     }
 
     fn take_inbox(&self) -> VecDeque<Attempt> {

@@ -262,7 +262,7 @@ impl Engine {
         };
         let desired = Arc::new(plan(&self.config, &discovered.catalog, self.parts.options.plan));
         let before = std::mem::replace(&mut self.desired, desired.clone());
-        self.parts.shared.desired.store(desired);
+        self.parts.shared.plan(desired);
         self.follow_repos();
         self.follow_signers();
         self.follow_destinations(&before).await;

@@ -19,8 +19,6 @@ use crate::engine::Shared;
 /// In case somebody else changed it.
 const CHECK_INTERVAL: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_secs(2);
-/// The API server waits no longer for us, and goes on.
-const TIMEOUT_SECONDS: u32 = 1;
 const WEBHOOK_NAME: &str = "authors.reverser.tidegate.dev";
 
 /// How the API server reaches us.
@@ -42,6 +40,8 @@ pub struct Registration {
     pub name: String,
     pub target: Target,
     pub certificates: Arc<Certificates>,
+    /// The API server waits no longer for us, and goes on.
+    pub timeout_s: u32,
     pub shared: Arc<Shared>,
 }
 
@@ -65,11 +65,13 @@ pub async fn keep_registered(registration: Registration) {
 async fn register(registration: &Registration) -> Result<(), ApiError> {
     let of = TypeId::new("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations");
     let path = object(&of, None, &registration.name);
-    let webhook =
-        webhook(&registration.target, &registration.certificates.ca_pem(), &registration.shared.desired.load().routes);
+    let webhook = webhook(registration);
     match registration.api.get(&path).await {
-        Ok(current) if covers(&current["webhooks"], &webhook) => Ok(()),
         Ok(mut current) => {
+            let webhook = kept(webhook, &current["webhooks"], registration.shared.is_planned());
+            if covers(&current["webhooks"], &webhook) {
+                return Ok(());
+            }
             current["webhooks"] = json!([webhook]);
             registration.api.replace(&path, &current).await.map(drop)
         }
@@ -91,9 +93,19 @@ fn covers(current: &Value, wanted: &Value) -> bool {
     fields.into_iter().all(|(field, value)| current.get(field) == Some(value))
 }
 
-pub(super) fn webhook(target: &Target, ca_pem: &str, routes: &Routes) -> Value {
-    let ca = STANDARD.encode(ca_pem);
-    let client = match target {
+/// Before there is a plan, what is called for stays as it was: a replica that
+/// takes over would else have the API server forget it and learn it again,
+/// and lose who did it meanwhile.
+fn kept(mut webhook: Value, current: &Value, is_planned: bool) -> Value {
+    if !is_planned && current[0]["rules"].is_array() {
+        webhook["rules"] = current[0]["rules"].clone();
+    }
+    webhook
+}
+
+fn webhook(registration: &Registration) -> Value {
+    let ca = STANDARD.encode(registration.certificates.ca_pem().as_bytes());
+    let client = match &registration.target {
         Target::Url(url) => json!({"url": format!("{}{PATH}", url.trim_end_matches('/')), "caBundle": ca}),
         Target::Service { namespace, name, port } => {
             json!({"service": {"namespace": namespace, "name": name, "path": PATH, "port": port}, "caBundle": ca})
@@ -101,8 +113,8 @@ pub(super) fn webhook(target: &Target, ca_pem: &str, routes: &Routes) -> Value {
     };
     json!({
         "name": WEBHOOK_NAME, "clientConfig": client, "admissionReviewVersions": ["v1"],
-        "failurePolicy": "Ignore", "sideEffects": "None", "timeoutSeconds": TIMEOUT_SECONDS,
-        "matchPolicy": "Equivalent", "rules": rules(routes),
+        "failurePolicy": "Ignore", "sideEffects": "None", "timeoutSeconds": registration.timeout_s,
+        "matchPolicy": "Equivalent", "rules": rules(&registration.shared.desired.load().routes),
     })
 }
 
@@ -138,11 +150,20 @@ mod tests {
         let destination = Id::new("ops", "d");
         routes.add(&destination, &TypeId::new("apps", "v1", "deployments"), None, Operations::ALL);
         routes.add(&destination, &TypeId::new("", "v1", "secrets"), Some("a"), Operations::ALL);
-        let webhook = webhook(&Target::Url("https://h:1/".into()), "pem", &routes);
-        assert_eq!(webhook["clientConfig"]["url"], "https://h:1/process-validating-webhook");
-        assert_eq!(webhook["rules"][0]["resources"], json!(["secrets", "secrets/scale"]));
-        assert_eq!(webhook["rules"][1]["resources"], json!(["deployments", "deployments/scale"]));
-        assert!(covers(&json!([webhook.clone()]), &webhook));
-        assert!(!covers(&json!([]), &webhook));
+        let rules = rules(&routes);
+        assert_eq!(rules[0]["resources"], json!(["secrets", "secrets/scale"]));
+        assert_eq!(rules[1]["resources"], json!(["deployments", "deployments/scale"]));
+    }
+
+    #[test]
+    fn what_is_registered_stays_until_there_is_a_plan() {
+        let (old, new) = (json!({"url": "old", "rules": ["a"]}), json!({"url": "new", "rules": []}));
+        let known = json!([old]);
+        assert_eq!(kept(new.clone(), &known, false), json!({"url": "new", "rules": ["a"]}));
+        assert_eq!(kept(new.clone(), &known, true), new);
+        for fresh in [json!([]), Value::Null, json!([{"url": "old"}])] {
+            assert_eq!(kept(new.clone(), &fresh, false), new, "{fresh}");
+        }
+        assert!(covers(&known, &old) && !covers(&known, &new) && !covers(&json!([]), &new));
     }
 }

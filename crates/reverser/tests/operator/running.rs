@@ -97,6 +97,8 @@ pub fn options(work_dir: &Path, cluster_uid: String, webhook: u16, health: u16, 
             target: Target::Url(format!("https://127.0.0.1:{webhook}")),
             files: None,
             configuration: ACCOUNT.into(),
+            // A machine that is busy with everything else is no reason to lose a name.
+            timeout_s: 30,
             cluster: "test".into(),
         }),
         lease: (!flags.is_alone).then(|| LeaseOptions {

@@ -167,6 +167,7 @@ fn webhook(args: &ReverseRunArgs) -> Result<Option<WebhookOptions>, String> {
         target,
         files: files.map(|(cert, key)| CertificateFiles { cert, key, ca: args.webhook_ca.clone() }),
         configuration: args.webhook_name.clone(),
+        timeout_s: args.webhook_timeout_sec,
         cluster: args.cluster_name.clone(),
     }))
 }

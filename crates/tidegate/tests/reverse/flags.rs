@@ -26,6 +26,7 @@ fn wrong_flags_are_named() {
         ("--webhook-service reverser", 2, "NAMESPACE/NAME"),
         ("--webhook-service a/b --webhook-url https://a", 2, "--webhook-url"),
         ("--webhook-url https://a --webhook-cert a.pem", 2, "--webhook-key"),
+        ("--webhook-timeout-sec 31", 2, "--webhook-timeout-sec"),
         ("--webhook-listen 9443", 2, "--webhook-listen"),
         ("--discovery-exclude a/b", 2, "--discovery-exclude"),
         ("--discovery-refresh soon", 2, "--discovery-refresh"),

@@ -89,6 +89,8 @@ impl Start {
         command.arg("reverse").arg("--kubeconfig").arg(&self.kubeconfig).arg("--work-dir").arg(&self.work_dir);
         command.arg(format!("--webhook-listen=127.0.0.1:{}", self.webhook));
         command.arg(format!("--webhook-url=https://127.0.0.1:{}", self.called));
+        // A machine that is busy with everything else is no reason to lose a name.
+        command.arg("--webhook-timeout-sec=30");
         command.arg(format!("--health-listen=127.0.0.1:{}", self.health)).args(&self.more);
         if self.is_in_pod {
             command.env("KUBERNETES_SERVICE_HOST", "127.0.0.1");
