@@ -5,6 +5,7 @@
 //! force when the push returns; whatever happens in between, the next look at
 //! the repository ([`Projector::catch_up`]) does the same work once more.
 
+mod answer;
 mod body;
 mod change;
 mod concerned;

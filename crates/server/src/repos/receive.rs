@@ -17,17 +17,17 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tidegate_git::{
     Moved, ObjectId, PushRequest, Received, RefUpdate, Report, Repository, RequestError, RequestReader, Unpacked,
-    Verdict,
+    Unpacking, Verdict,
 };
-use tidegate_model::ResourceVersion;
 use tidegate_model::terminal::one_line;
 use tokio::sync::{Semaphore, mpsc};
 
+use super::answer::{Answer, Outcome};
 use super::body::Source;
 use super::hosting::{Hosted, Hosting};
 use super::limits::HostedLimits;
 use super::pack::{CHUNKS_WAITING_MAX, Output, PACK_TIME_MAX};
-use super::projector::{Asked, CaughtUp, Checked, Judged, Projector, ProjectorError, chain};
+use super::projector::{Asked, Checked, Judged, Projector, ProjectorError, chain};
 use crate::metrics::Metrics;
 
 /// As often as git itself says that it is still there.
@@ -43,12 +43,13 @@ pub struct Receiver {
     pub tidying: Arc<Semaphore>,
 }
 
-/// What became of a push: for the client, and for the pusher's terminal.
-struct Answer {
-    verdict: Verdict,
-    lines: Vec<String>,
-    /// For the metrics.
-    outcome: &'static str,
+/// What a client sends after its request.
+enum Incoming {
+    Objects(Box<Unpacking>),
+    /// It only deletes.
+    Nothing,
+    Refused(RequestError),
+    Failed(ProjectorError),
 }
 
 /// A push whose objects are there, apart.
@@ -65,22 +66,25 @@ impl Receiver {
         tokio::spawn(async move {
             let ended = tokio::time::timeout(PACK_TIME_MAX, self.talk(&hosted, source, &sender)).await;
             let late = |_| Err(io::Error::new(io::ErrorKind::TimedOut, "the push took too long"));
-            if let Err(error) = ended.unwrap_or_else(late) {
+            let ended = ended.unwrap_or_else(late);
+            let is_settled = ended.as_ref().is_ok_and(|outcome| outcome.is_settled());
+            if let Err(error) = ended {
                 tracing::debug!(%error, "a push ended early");
                 // The connection breaks: the client must not take it for the end.
                 let _ = sender.send(Err(error)).await;
             }
             // The client has all that it waits for.
             drop(sender);
-            self.after(&hosted).await;
+            if !is_settled {
+                self.projector.catch_up_or_report(&self.hosting, &hosted.id).await;
+            }
+            self.tidy(&hosted).await;
             drop(place);
         });
         receiver
     }
 
-    /// Whatever became of a push and its pusher: the head is in force.
-    async fn after(&self, hosted: &Hosted) {
-        self.projector.catch_up_or_report(&self.hosting, &hosted.id).await;
+    async fn tidy(&self, hosted: &Hosted) {
         let Ok(_tidying) = self.tidying.try_acquire() else { return };
         if hosted.git.is_untidy().unwrap_or(false)
             && let Err(error) = hosted.git.repack().await
@@ -89,94 +93,103 @@ impl Receiver {
         }
     }
 
-    /// An error is the client's.
+    /// An error is the client's, and nothing has happened.
     async fn talk(
         &self,
         hosted: &Hosted,
         mut source: Source,
         sender: &mpsc::Sender<io::Result<Bytes>>,
-    ) -> io::Result<()> {
+    ) -> io::Result<Outcome> {
         let (request, first) = match read_request(&mut source).await? {
             Ok(Some(read)) => read,
-            Ok(None) => return Ok(()),
+            Ok(None) => return Ok(Outcome::Refused),
             Err(problem) => {
                 source.discard().await?;
                 let _ = sender.send(Ok(problem.report())).await;
-                return Ok(());
+                return Ok(Outcome::Refused);
             }
         };
+        let incoming = self.receive(hosted, &request, first, &mut source).await;
+        self.metrics.git_received(source.received);
+        let incoming = incoming?;
         let report = Report::new(&request);
-        let mut work = Box::pin(self.answer(hosted, &request, first, source));
+        let mut work = Box::pin(self.answer(hosted, &request, incoming));
         let answer = loop {
             match tokio::time::timeout(KEEP_ALIVE, &mut work).await {
-                Ok(answer) => break answer?,
+                Ok(answer) => break answer,
                 // One that is gone, or reads nothing, need not be told.
                 Err(_) => drop(sender.try_send(Ok(report.keep_alive()))),
             }
         };
-        self.metrics.git_pushed(answer.outcome);
-        let lines: Vec<_> = answer.lines.iter().map(|line| one_line(line)).collect();
-        let verdict = match (answer.verdict, lines.first()) {
-            // There is no other place to say it.
-            (Verdict::Refused(_), Some(first)) if !request.has_side_band => Verdict::Refused(first.to_string()),
-            (verdict, _) => verdict,
-        };
-        for bytes in [report.messages(lines.iter().map(|line| &**line)), report.verdict(&verdict)] {
+        self.metrics.git_pushed(answer.outcome.name());
+        for bytes in told(&report, &request, &answer) {
             if sender.send(Ok(bytes)).await.is_err() {
                 tracing::debug!("the pusher is gone before the answer");
             }
         }
-        Ok(())
+        Ok(answer.outcome)
     }
 
-    async fn answer(
+    /// As long as the client sends.
+    async fn receive(
         &self,
         hosted: &Hosted,
         request: &PushRequest,
         first: Bytes,
-        mut source: Source,
-    ) -> io::Result<Answer> {
-        let decided = match request.check() {
-            Err(problem) => {
-                source.discard().await?;
-                Ok(Answer::refused(vec![problem.to_string()]))
-            }
-            Ok(()) => self.decide(hosted, request, first, &mut source).await,
+        source: &mut Source,
+    ) -> io::Result<Incoming> {
+        let unpacking = match request.check() {
+            Err(problem) => Err(Incoming::Refused(problem)),
+            Ok(()) if !request.brings_objects() => Err(Incoming::Nothing),
+            Ok(()) => hosted.git.receive(self.limits.pack_bytes_max).map_err(|error| Incoming::Failed(error.into())),
         };
-        self.metrics.git_received(source.received);
-        match decided {
-            Ok(answer) => Ok(answer),
-            Err(Trouble::Client(error)) => Err(error),
-            Err(Trouble::Ours(error)) => {
-                let reason = chain(&error);
-                tracing::error!(repository = %hosted.id, reason, "a push failed");
+        let mut unpacking = match unpacking {
+            Ok(unpacking) => unpacking,
+            Err(incoming) => {
                 source.discard().await?;
-                Ok(Answer::failed(&reason))
+                return Ok(incoming);
             }
+        };
+        let mut piece = Some(first);
+        while let Some(bytes) = piece {
+            if !unpacking.write(&bytes).await {
+                source.discard().await?;
+                break;
+            }
+            piece = source.next().await?;
         }
+        Ok(Incoming::Objects(Box::new(unpacking)))
+    }
+
+    async fn answer(&self, hosted: &Hosted, request: &PushRequest, incoming: Incoming) -> Answer {
+        self.decide(hosted, request, incoming).await.unwrap_or_else(|error| {
+            let reason = chain(&error);
+            tracing::error!(repository = %hosted.id, reason, "a push failed");
+            Answer::failed(&reason)
+        })
     }
 
     async fn decide(
         &self,
         hosted: &Hosted,
         request: &PushRequest,
-        first: Bytes,
-        source: &mut Source,
-    ) -> Result<Answer, Trouble> {
-        let received = if request.brings_objects() {
-            match unpack(&hosted.git, self.limits.pack_bytes_max, first, source).await? {
+        incoming: Incoming,
+    ) -> Result<Answer, ProjectorError> {
+        let received = match incoming {
+            Incoming::Nothing => None,
+            Incoming::Refused(problem) => return Ok(Answer::refused(vec![problem.to_string()])),
+            Incoming::Failed(error) => return Err(error),
+            Incoming::Objects(unpacking) => match unpacking.finish().await? {
                 Unpacked::Good(received) => Some(received),
                 Unpacked::Bad(lines) => return Ok(Answer::not_unpacked(lines)),
-            }
-        } else {
-            None
+            },
         };
         // It may have taken minutes to come.
-        let now = self.hosting.find(&hosted.id).await.map_err(ProjectorError::from)?;
+        let now = self.hosting.find(&hosted.id).await?;
         let Some(hosted) = now.filter(|now| now.uid == hosted.uid) else {
             return Ok(Answer::refused(vec![format!("the Repository {} was deleted meanwhile", hosted.id)]));
         };
-        Ok(self.take(Push { hosted: &hosted, updates: &request.updates, received }).await?)
+        self.take(Push { hosted: &hosted, updates: &request.updates, received }).await
     }
 
     /// Everything has come.
@@ -202,7 +215,7 @@ impl Receiver {
         }
         self.metrics.git_push_step("move", started.elapsed());
         let Some(checked) = checked else {
-            return Ok(Answer::accepted(vec![format!("stored; only {} is projected", hosted.branch)]));
+            return Ok(Answer::stored(&hosted.branch));
         };
         self.project(hosted, checked).await
     }
@@ -251,24 +264,6 @@ impl Receiver {
     }
 }
 
-/// Why there is no answer of the usual sort.
-enum Trouble {
-    Client(io::Error),
-    Ours(ProjectorError),
-}
-
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Self {
-        Self::Client(error)
-    }
-}
-
-impl From<ProjectorError> for Trouble {
-    fn from(error: ProjectorError) -> Self {
-        Self::Ours(error)
-    }
-}
-
 /// With what came after it; `None` if nothing is asked for, which is how a
 /// client finds out whether it may push at all.
 async fn read_request(source: &mut Source) -> io::Result<Result<Option<(PushRequest, Bytes)>, RequestError>> {
@@ -283,17 +278,15 @@ async fn read_request(source: &mut Source) -> io::Result<Result<Option<(PushRequ
     Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the push ends in the middle of its request"))
 }
 
-async fn unpack(git: &Repository, bytes_max: u64, first: Bytes, source: &mut Source) -> Result<Unpacked, Trouble> {
-    let mut unpacking = git.receive(bytes_max).map_err(ProjectorError::from)?;
-    let mut piece = Some(first);
-    while let Some(bytes) = piece {
-        if !unpacking.write(&bytes).await {
-            source.discard().await?;
-            break;
-        }
-        piece = source.next().await?;
-    }
-    Ok(unpacking.finish().await.map_err(ProjectorError::from)?)
+/// Frames for the client.
+fn told(report: &Report<'_>, request: &PushRequest, answer: &Answer) -> [Bytes; 2] {
+    let lines: Vec<_> = answer.lines.iter().map(|line| one_line(line)).collect();
+    let verdict = match (&answer.verdict, lines.first()) {
+        // There is no other place to say it.
+        (Verdict::Refused(_), Some(first)) if !request.has_side_band => &Verdict::Refused(first.to_string()),
+        (verdict, _) => verdict,
+    };
+    [report.messages(lines.iter().map(|line| &**line)), report.verdict(verdict)]
 }
 
 /// Of all refs that are pushed, projected or not: what is here can be cloned.
@@ -303,56 +296,9 @@ async fn broken(push: &Push<'_>) -> Result<Vec<String>, ProjectorError> {
     Ok(received.broken(push.updates.iter().filter_map(tip).collect()).await?)
 }
 
-impl Answer {
-    fn accepted(lines: Vec<String>) -> Self {
-        Self { verdict: Verdict::Done, lines, outcome: "accepted" }
-    }
-
-    fn refused(mut lines: Vec<String>) -> Self {
-        lines.push("refused: nothing has changed".into());
-        Self { verdict: Verdict::Refused("refused".into()), lines, outcome: "refused" }
-    }
-
-    fn not_unpacked(lines: Vec<String>) -> Self {
-        let verdict = Verdict::NotUnpacked("the objects cannot be taken".into());
-        Self { verdict, ..Self::refused(lines) }
-    }
-
-    /// Git's own words for it, on which its users and tools rely.
-    fn stale() -> Self {
-        let lines = vec!["another push was first: fetch, and push again".to_owned()];
-        Self { verdict: Verdict::Refused("fetch first".into()), ..Self::refused(lines) }
-    }
-
-    fn failed(reason: &str) -> Self {
-        let lines = vec![format!("the server failed, nothing was decided: {reason}")];
-        Self { verdict: Verdict::Refused("the server failed".into()), outcome: "failed", ..Self::refused(lines) }
-    }
-
-    fn of(outcome: CaughtUp) -> Self {
-        match outcome {
-            CaughtUp::Applied(applied, warnings) => {
-                let mut lines: Vec<String> = warnings.iter().map(|warning| format!("warning: {warning}")).collect();
-                lines.push(summary(applied.created, applied.updated, applied.deleted, applied.version));
-                Self::accepted(lines)
-            }
-            CaughtUp::Already(version) => Self::accepted(vec![summary(0, 0, 0, version)]),
-            CaughtUp::Refused(mut lines) => {
-                let told = "stored, but not in force: another change came first; push a commit that mends the above";
-                lines.push(told.into());
-                Self { outcome: "not_in_force", ..Self::accepted(lines) }
-            }
-        }
-    }
-}
-
 fn rewritten(branch: &str, is_deleted: bool) -> String {
     let what = if is_deleted { "would be deleted" } else { "would lose commits" };
     format!(
         "{branch} is projected and {what}: push a commit that undoes the change, or set spec.allowForce on the Repository"
     )
-}
-
-fn summary(created: usize, updated: usize, deleted: usize, version: ResourceVersion) -> String {
-    format!("+{created} ~{updated} -{deleted} objects, resourceVersion {version}")
 }

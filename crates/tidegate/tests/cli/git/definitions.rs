@@ -62,7 +62,7 @@ fn what_would_no_longer_fit_is_named_wherever_it_is() {
     ] {
         assert!(refused.contains(line), "{refused}");
     }
-    assert!(!refused.contains("60") && !refused.contains("default/b"), "{refused}");
+    assert!(!refused.contains("value: 60") && !refused.contains("default/b"), "{refused}");
     agree_at_the_store(&hosted);
 
     // Once both fit, so does the definition.
