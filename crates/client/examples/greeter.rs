@@ -63,9 +63,8 @@ impl Reconciler for Greeter {
 /// Greets until `stop` is true.
 pub async fn run(server: &str, token_file: &str, stop: watch::Receiver<bool>) -> Result<(), Box<dyn Error>> {
     let connection = Connection::new(&Options::new(server, TokenSource::File(token_file.into())))?;
-    // Of several greeters one works; each needs a name of its own.
-    let holder = format!("greeter-{}", std::process::id());
-    let options = ManagerOptions::new("default", "greeter", &holder);
+    // The lease, and our name in it. Of several greeters one works.
+    let options = ManagerOptions::new("default", "greeter", "greeter");
     let manager = Manager::new(Arc::new(RemotePlane::new(connection)), options);
     let kind = Kind::new("example.com/v1", "Greeting", "greetings");
     let greeter = Greeter { kind: kind.clone(), client: manager.client() };

@@ -10,7 +10,7 @@
 //! let token = TokenSource::File("greeter.token".into());
 //! let client = Client::new(&Options::new("http://127.0.0.1:7300", token))?;
 //! let plane = Arc::new(RemotePlane::new(client));
-//! let manager = Manager::new(plane, ManagerOptions::new("default", "greeter", "greeter-1"));
+//! let manager = Manager::new(plane, ManagerOptions::new("default", "greeter", "greeter"));
 //! # Ok(())
 //! # }
 //! ```

@@ -2,7 +2,8 @@
 //!
 //! A manager has dozens of readers. When the server is away or refuses the
 //! token, one line says so, more seldom ones that it goes on, and one that it
-//! is over. What concerns one kind alone is still said by its reader.
+//! is over. What the account's roles do not allow is said as `refused` has it.
+//! What concerns one kind alone is still said by its reader.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,9 +13,10 @@ use serde_json::Value;
 use tidegate_model::{ObjectKey, ResourceVersion};
 use tokio::time::Instant;
 
+use crate::refused::{Asked, Refused};
 use crate::{
     ApiError, Fault, Fence, Item, Kind, Lease, LeaseRequest, ListPage, Plane, Precondition, Source, StateChange,
-    StateRow, WatchStream,
+    StateRow, WatchEvent, WatchStream,
 };
 
 /// The first reminder; each later one comes after twice the time.
@@ -27,7 +29,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// Said by whoever was interrupted, unless it was said for all.
 macro_rules! interrupted {
     ($error:ident, $($said:tt)+) => {
-        if $error.is_outage() {
+        if $error.is_said_for_all() {
             tracing::debug!(error = %$error, $($said)+);
         } else {
             tracing::warn!(error = %$error, $($said)+);
@@ -38,7 +40,20 @@ pub(crate) use interrupted;
 
 pub(crate) struct Attended {
     plane: Arc<dyn Plane>,
-    outage: Mutex<Outage>,
+    attention: Arc<Attention>,
+}
+
+/// What was heard of the server, whoever asked.
+struct Attention {
+    state: Mutex<State>,
+    /// The ClusterRole that allows everything that is asked for.
+    role: Option<Arc<str>>,
+}
+
+#[derive(Default)]
+struct State {
+    outage: Outage,
+    refused: Refused,
 }
 
 /// Whether the server answers, as a value.
@@ -86,24 +101,66 @@ impl ApiError {
     pub(crate) fn is_outage(&self) -> bool {
         matches!(self.fault, Fault::Unavailable | Fault::Unauthenticated)
     }
+
+    pub(crate) fn is_said_for_all(&self) -> bool {
+        self.is_outage() || self.is(Fault::Forbidden)
+    }
 }
 
 impl Attended {
-    pub fn new(plane: Arc<dyn Plane>) -> Self {
-        Self { plane, outage: Mutex::default() }
+    pub fn new(plane: Arc<dyn Plane>, role: Option<Arc<str>>) -> Self {
+        Self { plane, attention: Arc::new(Attention { state: Mutex::default(), role }) }
     }
 
-    fn heard<T>(&self, answer: Result<T, ApiError>) -> Result<T, ApiError> {
-        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
-        match answer.as_ref().err().filter(|error| error.is_outage()) {
-            Some(error) => say(outage.failed(Instant::now()), error),
+    fn heard<T>(&self, asked: Asked<'_>, answer: Result<T, ApiError>) -> Result<T, ApiError> {
+        self.attention.reached(answer.as_ref().err());
+        self.attention.allowed(asked, answer.as_ref().err());
+        answer
+    }
+}
+
+impl Attention {
+    fn state<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether the server answers.
+    fn reached(&self, error: Option<&ApiError>) {
+        let now = Instant::now();
+        match error.filter(|error| error.is_outage()) {
+            Some(error) => say(self.state(|state| state.outage.failed(now)), error),
             None => {
-                if let Some(Say::Ended(after)) = outage.worked(Instant::now()) {
+                if let Some(Say::Ended(after)) = self.state(|state| state.outage.worked(now)) {
                     tracing::info!(after_seconds = after.as_secs(), "the server answers again");
                 }
             }
         }
-        answer
+    }
+
+    /// Whether it lets us. Any other failure says nothing of that.
+    fn allowed(&self, asked: Asked<'_>, error: Option<&ApiError>) {
+        let now = Instant::now();
+        match error {
+            None => {
+                if self.state(|state| state.refused.worked(asked, now)) {
+                    tracing::info!("what the server refused is allowed now");
+                }
+            }
+            Some(error) if error.is(Fault::Forbidden) => {
+                if let Some(missing) = self.state(|state| state.refused.failed(asked, now)) {
+                    self.say_missing(&missing, error);
+                }
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn say_missing(&self, missing: &str, error: &ApiError) {
+        let role = self.role.as_deref().map_or_else(
+            || "a role that allows what is missing".to_owned(),
+            |role| format!("the ClusterRole `{role}`, which allows what is missing"),
+        );
+        tracing::warn!(missing, %error, "the account of this manager may not do its work: bind it to {role}; trying again");
     }
 }
 
@@ -124,23 +181,50 @@ fn say(what: Option<Say>, error: &ApiError) {
 #[async_trait]
 impl Source for Attended {
     async fn list(&self, kind: &Kind, after: Option<&str>) -> Result<ListPage, ApiError> {
-        self.heard(self.plane.list(kind, after).await)
+        self.heard(Asked::List(kind), self.plane.list(kind, after).await)
     }
 
     /// That a stream ends is ordinary: whether another opens is what counts.
     async fn watch(&self, kind: &Kind, after: ResourceVersion) -> Result<Box<dyn WatchStream>, ApiError> {
-        self.heard(self.plane.watch(kind, after).await)
+        match self.plane.watch(kind, after).await {
+            Ok(stream) => {
+                self.attention.reached(None);
+                let attention = self.attention.clone();
+                Ok(Box::new(AttendedStream { stream, kind: kind.clone(), attention, is_allowed: false }))
+            }
+            Err(error) => self.heard(Asked::Watch(kind), Err(error)),
+        }
+    }
+}
+
+/// Over the network a stream opens first and is refused then.
+struct AttendedStream {
+    stream: Box<dyn WatchStream>,
+    kind: Kind,
+    attention: Arc<Attention>,
+    is_allowed: bool,
+}
+
+#[async_trait]
+impl WatchStream for AttendedStream {
+    async fn next(&mut self) -> Result<Vec<WatchEvent>, ApiError> {
+        let events = self.stream.next().await;
+        if !self.is_allowed {
+            self.attention.allowed(Asked::Watch(&self.kind), events.as_ref().err());
+            self.is_allowed = events.is_ok();
+        }
+        events
     }
 }
 
 #[async_trait]
 impl Plane for Attended {
     async fn get(&self, kind: &Kind, key: &ObjectKey) -> Result<Option<Item>, ApiError> {
-        self.heard(self.plane.get(kind, key).await)
+        self.heard(Asked::Get(kind, key), self.plane.get(kind, key).await)
     }
 
     async fn patch_status(&self, kind: &Kind, at: &Precondition, patch: Value) -> Result<Item, ApiError> {
-        self.heard(self.plane.patch_status(kind, at, patch).await)
+        self.heard(Asked::Status(kind, &at.key), self.plane.patch_status(kind, at, patch).await)
     }
 
     async fn patch_finalizers(
@@ -150,15 +234,15 @@ impl Plane for Attended {
         add: &[String],
         remove: &[String],
     ) -> Result<Option<Item>, ApiError> {
-        self.heard(self.plane.patch_finalizers(kind, at, add, remove).await)
+        self.heard(Asked::Finalizers(kind, &at.key), self.plane.patch_finalizers(kind, at, add, remove).await)
     }
 
     async fn lease(&self, request: &LeaseRequest) -> Result<Lease, ApiError> {
-        self.heard(self.plane.lease(request).await)
+        self.heard(Asked::Lease, self.plane.lease(request).await)
     }
 
     async fn state_read(&self, controller: &str, prefix: &str, after: Option<&str>) -> Result<Vec<StateRow>, ApiError> {
-        self.heard(self.plane.state_read(controller, prefix, after).await)
+        self.heard(Asked::StateRead, self.plane.state_read(controller, prefix, after).await)
     }
 
     async fn state_write(
@@ -167,7 +251,7 @@ impl Plane for Attended {
         fence: Option<&Fence>,
         changes: Vec<StateChange>,
     ) -> Result<(), ApiError> {
-        self.heard(self.plane.state_write(controller, fence, changes).await)
+        self.heard(Asked::StateWrite, self.plane.state_write(controller, fence, changes).await)
     }
 }
 

@@ -437,6 +437,7 @@ impl Driver {
             checkpoint: checkpoint.map(|version| version.to_string()),
             received: self.received.map(|version| version.to_string()),
             behind_since_ms: self.counted.behind_since,
+            stopped: None,
         });
     }
 }

@@ -34,6 +34,7 @@ mod plane;
 mod queue;
 mod reader;
 mod reconcile;
+mod refused;
 mod report;
 pub mod rows;
 mod saves;

@@ -5,6 +5,7 @@
 //! term begins from what was saved. Indexes outlive terms, so a manager that
 //! stands by is ready to take over.
 
+mod stopped;
 mod term;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,9 +31,12 @@ pub struct ManagerOptions {
     /// The lease that the manager works under.
     pub lease_namespace: Arc<str>,
     pub lease_name: Arc<str>,
-    /// Who we are. A holder that comes back under the same name takes over
-    /// from its earlier life at once, so no two living managers may share it.
+    /// Who we are. The lease lets a holder that comes back take over from its
+    /// earlier life at once, so no two living managers may share it.
     pub holder: Arc<str>,
+    /// The ClusterRole that allows what its controllers need: named in the log
+    /// when something is refused.
+    pub role: Option<Arc<str>>,
     pub lease_duration: Duration,
     pub lease_renewal: Duration,
     /// How often checkpoints, retries and quarantine are saved.
@@ -48,11 +52,22 @@ pub struct ManagerOptions {
 }
 
 impl ManagerOptions {
-    pub fn new(lease_namespace: &str, lease_name: &str, holder: &str) -> Self {
+    /// `name` is for people: the holder is told apart from others of the same
+    /// name, and from its own earlier lives, by a word that is drawn here.
+    pub fn new(lease_namespace: &str, lease_name: &str, name: &str) -> Self {
+        let life = rand::random::<u32>();
+        Self::sole(lease_namespace, lease_name, &format!("{name}-{life:08x}"))
+    }
+
+    /// For a manager of which something else sees to it that only one lives,
+    /// such as the lock of its store: it need not wait until the lease of its
+    /// earlier life has ended.
+    pub fn sole(lease_namespace: &str, lease_name: &str, holder: &str) -> Self {
         Self {
             lease_namespace: lease_namespace.into(),
             lease_name: lease_name.into(),
             holder: holder.into(),
+            role: None,
             lease_duration: Duration::from_secs(15),
             lease_renewal: Duration::from_secs(5),
             save_interval: Duration::from_secs(1),
@@ -60,6 +75,13 @@ impl ManagerOptions {
             drain: Duration::from_secs(20),
             wall_ms: || millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()),
         }
+    }
+
+    /// How long a term lasts that is not renewed. It is renewed three times as
+    /// often, so that two renewals may fail.
+    pub fn lease_duration(mut self, duration: Duration) -> Self {
+        (self.lease_duration, self.lease_renewal) = (duration, duration / 3);
+        self
     }
 }
 
@@ -96,12 +118,14 @@ struct State {
     running: BTreeSet<Arc<str>>,
     /// Why the manager can neither lead nor stand by.
     trouble: Option<String>,
+    /// Whom it stands by for, as the log has it.
+    leader: Option<Arc<str>>,
 }
 
 impl Manager {
     pub fn new(plane: Arc<dyn Plane>, options: ManagerOptions) -> Self {
         Self(Arc::new(Inner {
-            plane: Arc::new(Attended::new(plane)),
+            plane: Arc::new(Attended::new(plane, options.role.clone())),
             options,
             term: watch::Sender::new(None),
             state: Mutex::default(),
@@ -177,25 +201,6 @@ impl Manager {
         self.ended(name).await;
     }
 
-    /// Stops a controller for good: it drains, and then its durable state goes.
-    /// After an error some of that is left, and it can be asked again.
-    pub async fn forget(&self, name: &str) -> Result<(), ApiError> {
-        self.stop(name).await;
-        let fence = self.0.term.borrow().clone();
-        let fence = fence.ok_or_else(|| ApiError::new(Fault::LeaseLost, "another manager holds the lease"))?;
-        for family in rows::OF_CONTROLLERS {
-            let mut after: Option<String> = None;
-            loop {
-                let found = self.0.plane.state_read(name, family, after.as_deref()).await?;
-                let Some(last) = found.last() else { break };
-                after = Some(last.name.clone());
-                let changes = found.into_iter().map(|row| rows::remove(row.name)).collect();
-                self.0.plane.state_write(name, Some(&fence), changes).await?;
-            }
-        }
-        Ok(())
-    }
-
     /// Returns when no such controller runs here.
     async fn ended(&self, name: &str) {
         loop {
@@ -253,35 +258,66 @@ impl Manager {
         }
     }
 
-    /// One attempt; `None` after a wait if it is somebody else's.
+    /// One attempt; `None` after a wait if it is somebody else's, or of no use.
     async fn acquire(&self, indexers: &mut Indexers) -> Option<(Fence, Instant)> {
         indexers.start(self);
-        let ManagerOptions { lease_namespace, lease_name, holder, lease_duration, lease_renewal, .. } = &self.0.options;
-        let request = LeaseRequest::Acquire {
-            namespace: lease_namespace.clone(),
-            name: lease_name.clone(),
-            holder: holder.clone(),
-            duration: *lease_duration,
-        };
         let asked = Instant::now();
-        let answer = self.0.plane.lease(&request).await;
+        let answer = self.ask_for_lease().await;
         self.state(|state| {
-            state.trouble = answer.as_ref().err().map(|error| format!("the lease cannot be had: {error}"))
+            state.trouble = answer.as_ref().err().map(|error| format!("the manager cannot lead: {error}"))
         });
         match answer {
-            Ok(Lease { holder: theirs, transitions }) if theirs == *holder => {
-                let (namespace, name) = (lease_namespace.clone(), lease_name.clone());
-                return Some((Fence { namespace, name, holder: theirs, transitions }, asked));
-            }
-            Ok(lease) => tracing::debug!(holder = %lease.holder, "another manager leads: standing by"),
-            Err(error) => interrupted!(error, "the lease cannot be had: trying again"),
+            Ok(Ok(fence)) => return Some((fence, asked)),
+            Ok(Err(leader)) => self.stand_by(leader),
+            Err(error) => interrupted!(error, "the manager cannot lead: trying again"),
         }
-        tokio::time::sleep(*lease_renewal).await;
+        tokio::time::sleep(self.0.options.lease_renewal).await;
         None
+    }
+
+    /// Inside: a term of ours, or whose it is.
+    async fn ask_for_lease(&self) -> Result<Result<Fence, Arc<str>>, ApiError> {
+        let ManagerOptions { lease_namespace, lease_name, holder, lease_duration, .. } = &self.0.options;
+        let (namespace, name) = (lease_namespace.clone(), lease_name.clone());
+        let (holder, duration) = (holder.clone(), *lease_duration);
+        let request = LeaseRequest::Acquire {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            holder: holder.clone(),
+            duration,
+        };
+        let Lease { holder: theirs, transitions } = self.0.plane.lease(&request).await?;
+        if theirs != holder {
+            return Ok(Err(theirs));
+        }
+        let fence = Fence { namespace, name, holder, transitions };
+        match self.try_state(&fence).await {
+            // Another manager may be allowed to.
+            Err(error) if error.is(Fault::Forbidden) => {
+                self.release(&fence).await;
+                Err(error)
+            }
+            _ => Ok(Ok(fence)),
+        }
+    }
+
+    /// A term in which nothing may be saved would end at once.
+    async fn try_state(&self, fence: &Fence) -> Result<(), ApiError> {
+        let Some(name) = self.state(|state| state.controllers.keys().next().cloned()) else { return Ok(()) };
+        self.0.plane.state_read(&name, rows::CHECKPOINT, None).await?;
+        self.0.plane.state_write(&name, Some(fence), Vec::new()).await
+    }
+
+    fn stand_by(&self, leader: Arc<str>) {
+        let is_new = self.state(|state| state.leader.replace(leader.clone()).as_ref() != Some(&leader));
+        if is_new {
+            tracing::info!(%leader, "another manager leads: standing by");
+        }
     }
 
     async fn lead(&self, fence: Fence, since: Instant, indexers: &mut Indexers, stop: watch::Receiver<bool>) {
         tracing::info!(holder = %fence.holder, term = fence.transitions, "leading");
+        self.state(|state| state.leader = None);
         self.0.term.send_replace(Some(fence.clone()));
         // Whatever still runs at its end is stopped, and the lease keeps its
         // writes out.
@@ -294,7 +330,7 @@ impl Manager {
         self.0.ended.notify_waiters();
         match ended {
             Ok(()) => self.release(&fence).await,
-            Err(error) if error.is_outage() => tracing::info!(%error, "the term has ended"),
+            Err(error) if error.is_said_for_all() => tracing::info!(%error, "the term has ended"),
             Err(error) => tracing::warn!(%error, "the term has ended"),
         }
     }

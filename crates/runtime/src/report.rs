@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Fence;
+
 /// Saved with the checkpoint, so that it is known wherever the manager runs.
 #[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -37,4 +39,24 @@ pub struct ControllerReport {
     /// Since when the oldest change waits that the checkpoint has not passed,
     /// in milliseconds since 1970; `None` if there is none.
     pub behind_since_ms: Option<u64>,
+    /// Why it does not run although its leader could run it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
+}
+
+impl ControllerReport {
+    /// As it is while somebody who could run it does not.
+    pub(crate) fn stopped(self, fence: &Fence, why: &str) -> Self {
+        Self {
+            leader: fence.holder.to_string(),
+            lease_namespace: fence.namespace.to_string(),
+            lease_name: fence.name.to_string(),
+            lease_transitions: fence.transitions,
+            queue_depth: 0,
+            oldest_waiting_ms: None,
+            in_flight: 0,
+            stopped: Some(why.to_owned()),
+            ..self
+        }
+    }
 }

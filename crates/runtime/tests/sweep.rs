@@ -137,7 +137,7 @@ async fn a_key_is_known_before_a_sweep_runs_it() {
     let plane = Arc::new(Slow::default());
     // An earlier life has reconciled everything up to here: nothing is listed.
     plane.rows.lock().unwrap().insert("checkpoint".into(), version().to_string().into());
-    let manager = Manager::new(plane.clone(), ManagerOptions::new("ns", "lease", "test"));
+    let manager = Manager::new(plane.clone(), ManagerOptions::sole("ns", "lease", "test"));
     let index = manager.index(Arc::new(Forgetful));
     let (seen, mut runs) = mpsc::unbounded_channel();
     let witness = Witness { plane: plane.clone(), seen };

@@ -21,6 +21,27 @@ Getting started:
 
 Exit codes: 0 it worked, 1 it failed, 2 it was called wrongly.";
 
+const KINDS_EXAMPLES: &str = "\
+Every name in the table can be given to `get` and `watch`.
+
+Examples:
+  tidegate kinds
+  tidegate kinds --server https://tidegate.example.com --token-file robot.token";
+
+const WHOAMI_EXAMPLES: &str = "\
+Examples:
+  tidegate whoami                              the token that other commands would use from here
+  tidegate whoami --token-file robot.token     whose it is, its id, and when it expires";
+
+const CONTROLLERS_EXAMPLES: &str = "\
+LEADER is the manager that runs a controller: `NAME (gone)` if its lease has ended, `none (WHY)` if it
+is a hook's and the hook cannot be used. OLDEST is how long the first in the queue waits, BEHIND-FOR
+how long the oldest change that is not reconciled.
+
+Examples:
+  tidegate controllers
+  watch -n 2 tidegate controllers              while something catches up";
+
 #[derive(Parser)]
 #[command(name = "tidegate", version, about = "Git and a Kubernetes-style API, kept in step", after_help = EXAMPLES, max_term_width = 110)]
 pub struct Cli {
@@ -43,14 +64,17 @@ pub enum Command {
     /// Follow the changes of objects; resumes by itself after a lost connection
     Watch(WatchArgs),
     /// List the kinds that the server knows
+    #[command(after_help = KINDS_EXAMPLES)]
     Kinds(ConnectionArgs),
     /// Say who the token is
+    #[command(after_help = WHOAMI_EXAMPLES)]
     Whoami(ConnectionArgs),
     /// Create and revoke tokens of service accounts
     Token(TokenArgs),
     /// Bring repositories up to date, and compare them with the store
     Repo(RepoArgs),
     /// Show what each controller does, and how far behind it is
+    #[command(after_help = CONTROLLERS_EXAMPLES)]
     Controllers(ConnectionArgs),
     /// List and release the objects that controllers have given up on
     Quarantine(QuarantineArgs),
@@ -149,9 +173,12 @@ pub struct ControlArgs {
     /// auto, human or json
     #[arg(long, value_name = "FORMAT", env = "TIDEGATE_LOG_FORMAT", default_value = "auto", value_parser = crate::config::log_format)]
     pub log_format: LogFormat,
-    /// Who this manager is; no other living one may have the name [default: made up anew at each start]
-    #[arg(long, value_name = "NAME")]
+    /// What `tidegate controllers` calls this manager; each start adds a word of its own [default: control-PID]
+    #[arg(long, value_name = "NAME", value_parser = holder)]
     pub holder: Option<String>,
+    /// How long a manager that dies or hangs keeps the others waiting, from 1s to 1h
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = lease_duration)]
+    pub lease_duration: Duration,
     /// Directory of secrets as files, NAMESPACE/NAME/KEY, for hooks
     #[arg(long, value_name = "DIR")]
     pub secrets_dir: Option<PathBuf>,
@@ -160,6 +187,10 @@ pub struct ControlArgs {
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  tidegate quarantine list
+  tidegate quarantine release shop/desk-lamp")]
 pub struct QuarantineArgs {
     #[command(subcommand)]
     pub command: QuarantineCommand,
@@ -170,6 +201,10 @@ pub struct QuarantineArgs {
 #[derive(Subcommand)]
 pub enum QuarantineCommand {
     /// What is in quarantine, and why
+    #[command(after_help = "\
+Examples:
+  tidegate quarantine list
+  tidegate quarantine list --controller products")]
     List {
         /// Of one controller
         #[arg(long, value_name = "NAME")]
@@ -209,6 +244,7 @@ pub struct CheckArgs {
     /// Namespace of objects whose file names none
     #[arg(short, long, default_value = "default")]
     pub namespace: String,
+    /// How the problems are written
     #[arg(short, long, value_enum, default_value_t = ReportFormat::Text)]
     pub output: ReportFormat,
     /// Fail on warnings, too
@@ -225,6 +261,7 @@ pub struct CheckArgs {
 pub enum ReportFormat {
     /// `file:line: field: message`
     Text,
+    /// One object with all of them
     Json,
     /// SARIF 2.1.0, for code scanning
     Sarif,
@@ -282,9 +319,13 @@ impl SelectArgs {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum OutputFormat {
+    /// Columns, for people
     Table,
+    /// One document an object
     Yaml,
+    /// `get`: one list, or the object; `watch`: one line an event
     Json,
+    /// `products.catalog.gitstore.dev/desk-lamp`, for scripts
     Name,
 }
 
@@ -298,6 +339,7 @@ Examples:
 pub struct GetArgs {
     #[command(flatten)]
     pub select: SelectArgs,
+    /// How objects are written
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
     pub output: OutputFormat,
     /// At most this many objects
@@ -317,6 +359,7 @@ Examples:
 pub struct WatchArgs {
     #[command(flatten)]
     pub select: SelectArgs,
+    /// How events are written
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
     pub output: OutputFormat,
     /// Exactly the events after this resourceVersion
@@ -339,6 +382,10 @@ pub struct WatchArgs {
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  tidegate token create --service-account shop/robot --ttl 30d -o robot.token
+  tidegate token revoke --service-account shop/robot ID     the id that `create` and `whoami` print")]
 pub struct TokenArgs {
     #[command(subcommand)]
     pub command: TokenCommand,
@@ -349,6 +396,12 @@ pub struct TokenArgs {
 #[derive(Subcommand)]
 pub enum TokenCommand {
     /// Create a token; it alone goes to stdout, its id and expiry to stderr
+    #[command(after_help = "\
+The account is a ServiceAccount that was pushed; what it may do, the roles say that are bound to it.
+
+Examples:
+  tidegate token create --service-account shop/robot -o robot.token
+  tidegate token create --service-account shop/robot --ttl 30d | ssh host 'cat > robot.token'")]
     Create {
         /// The account, as NAMESPACE/NAME
         #[arg(long, value_name = "NAMESPACE/NAME", value_parser = account)]
@@ -361,6 +414,10 @@ pub enum TokenCommand {
         output: Option<PathBuf>,
     },
     /// Revoke a token before it expires, and end its open watches
+    #[command(after_help = "\
+Examples:
+  tidegate whoami --token-file robot.token                     shows the token's id
+  tidegate token revoke --service-account shop/robot ID")]
     Revoke {
         /// The account, as NAMESPACE/NAME
         #[arg(long, value_name = "NAMESPACE/NAME", value_parser = account)]
@@ -439,6 +496,9 @@ pub enum StoreCommand {
     /// Read every row and compare what must agree
     Check,
     /// Give back the disk that deleted rows still take
+    #[command(after_help = "\
+What is in the journal alone is written to the tables, too. The journal keeps its size until the
+server has filled it (64 MiB), so a store from which little was deleted may take more than before.")]
     Compact,
     /// Write everything to a file, `-` for stdout; versions and epoch are kept
     Export {
@@ -453,6 +513,23 @@ pub enum StoreCommand {
         #[arg(long)]
         restore: bool,
     },
+}
+
+/// With the word that is added to it, a lease has room for 253 bytes.
+fn holder(text: &str) -> Result<String, String> {
+    match text.len() {
+        1..=200 => Ok(text.to_owned()),
+        _ => Err("a name has 1 to 200 bytes".into()),
+    }
+}
+
+/// A lease knows whole seconds.
+fn lease_duration(text: &str) -> Result<Duration, String> {
+    let duration = parse_duration(text)?;
+    match (duration.as_secs(), duration.subsec_nanos()) {
+        (1..=3600, 0) => Ok(duration),
+        _ => Err(format!("`{text}` is not a number of seconds from 1s to 1h")),
+    }
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use tidegate_controllers::hooks::HookOptions;
@@ -10,21 +11,43 @@ use tidegate_runtime::{Manager, ManagerOptions, Plane};
 
 /// All managers of one store compete for this lease.
 const LEASE: (&str, &str) = ("system", "controller-manager");
+/// There from a server's first start; the account of the same name has it.
+const ROLE: &str = "system:controller-manager";
 
 /// What the built-in controllers need besides the API.
 pub struct Needs {
     pub plane: Arc<dyn Plane>,
-    /// No other living manager may have the name.
-    pub holder: String,
+    pub life: Life,
     /// Files `NAMESPACE/NAME/KEY`.
     pub secrets_dir: Option<PathBuf>,
     pub repositories: Arc<dyn Repositories>,
 }
 
+/// Who the manager is to others that want the lease.
+pub enum Life {
+    /// The server's own. A store has one server at a time: whoever held the
+    /// lease before under this name is gone.
+    OfServer,
+    /// Any other, of which there may be several of one name.
+    Named { name: String, lease_duration: Duration },
+}
+
+impl Life {
+    fn options(&self) -> ManagerOptions {
+        let (namespace, lease) = LEASE;
+        let options = match self {
+            Self::OfServer => ManagerOptions::sole(namespace, lease, "serve"),
+            Self::Named { name, lease_duration } => {
+                ManagerOptions::new(namespace, lease, name).lease_duration(*lease_duration)
+            }
+        };
+        ManagerOptions { role: Some(ROLE.into()), ..options }
+    }
+}
+
 pub fn manager(needs: Needs) -> Result<Manager> {
-    let Needs { plane, holder, secrets_dir, repositories } = needs;
-    let (namespace, name) = LEASE;
-    let manager = Manager::new(plane, ManagerOptions::new(namespace, name, &holder));
+    let Needs { plane, life, secrets_dir, repositories } = needs;
+    let manager = Manager::new(plane, life.options());
     tidegate_controllers::add_to(&manager, HookOptions { secrets_dir })?;
     repository::add_to(&manager, repositories)?;
     Ok(manager)

@@ -31,7 +31,7 @@ impl Host {
     pub async fn start(data_dir: &Path, add: impl FnOnce(&Manager) -> anyhow::Result<()>) -> anyhow::Result<Self> {
         let server = server::start(options(data_dir)).await?;
         let plane = Arc::new(LocalPlane::new(server.api().clone()));
-        let manager = Manager::new(plane.clone(), ManagerOptions::new("system", "controller-manager", "bench"));
+        let manager = Manager::new(plane.clone(), ManagerOptions::sole("system", "controller-manager", "bench"));
         add(&manager)?;
         let (stop, stopped) = watch::channel(false);
         let managed = manager.clone();

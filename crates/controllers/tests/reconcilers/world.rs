@@ -65,7 +65,7 @@ impl World {
 
     /// A manager with all controllers, which runs until it is dropped.
     pub fn manage(&self, hooks: HookOptions) -> Running {
-        let options = ManagerOptions::new("system", "manager", "test");
+        let options = ManagerOptions::sole("system", "manager", "test");
         let manager = Manager::new(Arc::new(self.clone()), options);
         tidegate_controllers::add_to(&manager, hooks).unwrap();
         let (stop, stopped) = watch::channel(false);

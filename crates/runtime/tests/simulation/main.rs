@@ -182,7 +182,7 @@ impl Living {
             task.abort();
         }
         let manager = Manager::new(Arc::new(self.way.clone()), {
-            let mut options = ManagerOptions::new("system", "simulation", &self.way.holder);
+            let mut options = ManagerOptions::sole("system", "simulation", &self.way.holder);
             options.drain = Duration::from_secs(5);
             // So few that most saves take several writes.
             options.save_rows_max = 3;
@@ -193,13 +193,15 @@ impl Living {
         let index = manager.durable_index(self.buddies.clone());
         let (way, buddies) = (self.way.clone(), self.buddies.clone());
         let things = Things { way, buddies, manager: manager.clone(), running: Mutex::default() };
+        // Some lives sweep all the time, most of them never.
+        let resync = if self.way.world().rng.random_bool(0.2) { 3 } else { 36_000 };
         let options = ControllerOptions {
             // With one, what waits is there when others are saved.
             concurrency: self.way.world().rng.random_range(1..4),
             backoff: Backoff { first: Duration::from_millis(100), max: Duration::from_secs(5) },
             deadline: Duration::from_secs(10),
             attempts_max: 6,
-            resync: Duration::from_secs(36_000),
+            resync: Duration::from_secs(resync),
         };
         manager.add(Controller::new(CONTROLLER, kind(), things).index(&index).options(options)).unwrap();
         let (stop, stopped) = watch::channel(false);

@@ -3,10 +3,12 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use tidegate_client::RemotePlane;
 use tidegate_runtime::Manager;
-use tidegate_server::http::{Checks, Limits, Listen, Listener, Plaintext, Shutdown, TlsFiles, observed, serve};
+use tidegate_server::http::{
+    Checks, Limits, Listen, ListenError, Listener, Plaintext, Shutdown, TlsFiles, observed, serve,
+};
 use tidegate_server::metrics::Metrics;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -16,7 +18,7 @@ use super::serve::Signals;
 use crate::cli::ControlArgs;
 use crate::client::{connect, connect_patiently};
 use crate::config::Log;
-use crate::control::{self, Needs};
+use crate::control::{self, Life, Needs};
 use crate::repositories::RemoteRepositories;
 use crate::telemetry;
 
@@ -33,18 +35,17 @@ pub fn run(args: &ControlArgs) -> Result<ExitCode> {
 async fn control(args: &ControlArgs) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let plane = RemotePlane::new(connect(&args.connection)?);
-    let holder = match &args.holder {
-        Some(holder) => holder.clone(),
-        None => format!("control-{}-{}", std::process::id(), random_word()),
-    };
+    let name = args.holder.clone().unwrap_or_else(|| format!("control-{}", std::process::id()));
+    let life = Life::Named { name, lease_duration: args.lease_duration };
     let secrets_dir = args.secrets_dir.clone();
     let patient = RemotePlane::new(connect_patiently(&args.connection, SYNC_TIME_MAX)?);
     let repositories = Arc::new(RemoteRepositories(patient));
-    let needs = Needs { plane: Arc::new(plane), holder: holder.clone(), secrets_dir, repositories };
+    let needs = Needs { plane: Arc::new(plane), life, secrets_dir, repositories };
     let manager = control::manager(needs)?;
+    let holder = manager.options().holder.clone();
     let observer = listen(args)?.map(|listener| Observer::start(listener, &manager));
     let url = observer.as_ref().map(|observer| observer.url.clone());
-    tracing::info!(server = args.connection.server, holder, listen = url, "the controller manager runs");
+    tracing::info!(server = args.connection.server, %holder, listen = url, "the controller manager runs");
     let (stop, stopped) = watch::channel(false);
     let running = tokio::spawn(async move { manager.run(stopped).await });
     let signal = signals.next().await;
@@ -66,7 +67,14 @@ fn listen(args: &ControlArgs) -> Result<Option<Listener>> {
     let files = args.tls_cert.clone().zip(args.tls_key.clone());
     let tls = files.map(|(cert, key)| TlsFiles { cert, key, ca: None });
     let plaintext = if args.allow_plaintext { Plaintext::Allowed } else { Plaintext::LoopbackOnly };
-    Ok(Some(Listener::bind(&Listen { address, tls, plaintext })?))
+    match Listener::bind(&Listen { address, tls, plaintext }) {
+        // There are no tokens here, but who may read them is for its owner to say.
+        Err(ListenError::Plaintext { address }) => bail!(
+            "{address} is not a loopback address, and health and metrics would cross the network in the clear: \
+             give --tls-cert and --tls-key, or --allow-plaintext if everybody there may read them"
+        ),
+        bound => Ok(Some(bound?)),
+    }
 }
 
 /// Health and metrics, for as long as the manager works.
@@ -98,9 +106,4 @@ impl Observer {
         self.shutdown.end();
         let _ = self.serving.await;
     }
-}
-
-/// Tells apart two managers of one machine that had the same process id.
-fn random_word() -> String {
-    format!("{:08x}", rand::random::<u32>())
 }

@@ -19,7 +19,7 @@ use super::UsageError;
 use super::serve_options::options;
 use crate::cli::ServeArgs;
 use crate::config::{self, Config, Sources, Switch};
-use crate::control::{self, Needs};
+use crate::control::{self, Life, Needs};
 use crate::open_files;
 use crate::output::Table;
 use crate::repositories::LocalRepositories;
@@ -124,9 +124,8 @@ struct Controllers {
 impl Controllers {
     fn start(server: &Server, secrets_dir: Option<PathBuf>) -> Result<Self> {
         let plane = LocalPlane::new(server.api().clone());
-        // The store has one server at a time: whoever was it before is gone.
         let repositories = Arc::new(LocalRepositories::new(server.api().clone()));
-        let needs = Needs { plane: Arc::new(plane), holder: "serve".into(), secrets_dir, repositories };
+        let needs = Needs { plane: Arc::new(plane), life: Life::OfServer, secrets_dir, repositories };
         let manager = control::manager(needs)?;
         server.watch_controllers(manager.clone());
         let (stop, stopped) = watch::channel(false);

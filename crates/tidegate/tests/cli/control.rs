@@ -9,6 +9,7 @@ use std::time::Instant;
 use rustix::process::Signal;
 use tidegate_testkit::daemon::free_port;
 
+use super::git::Hosted;
 use super::process::{PATIENCE, QUIET, Running, Said, Site};
 
 fn control(site: &Site, flags: &str) -> Running {
@@ -73,7 +74,11 @@ fn what_is_wrong_is_said_at_the_start() {
     refused(&site, "--token-file missing.token", &["missing.token", "tidegate token create"]);
     refused(&site, "--token-file empty.token", &["empty.token is empty", "tidegate token create"]);
     refused(&site, "--token-file words.token", &["words.token does not hold a token"]);
-    refused(&site, "--listen 0.0.0.0:1", &["0.0.0.0:1 is not a loopback address", "--allow-plaintext"]);
+    refused(
+        &site,
+        "--listen 0.0.0.0:1",
+        &["0.0.0.0:1 is not a loopback address, and health and metrics", "--allow-plaintext"],
+    );
     let taken = format!("--listen 127.0.0.1:{}", site.port);
     refused(&site, &taken, &["is in use", "--listen"]);
     assert_eq!(site.say("control --log-format loud").code, Some(2));
@@ -130,4 +135,83 @@ fn a_refused_token_is_one_line_and_its_successor_is_read() {
     assert!(manager.wait().success());
     let log = manager.err.rest();
     assert_eq!(warnings(&log).len(), 1, "{:#?}", warnings(&log));
+}
+
+const LEASES_ALONE: &str = "\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: leases-alone}
+rules:
+- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [patch]}
+";
+
+/// Binds the account `default/robot`, which may read everything already.
+fn binding(role: &str) -> String {
+    format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {{name: more-{}}}\n\
+         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: '{role}'}}\n\
+         subjects: [{{kind: ServiceAccount, name: robot, namespace: default}}]\n",
+        role.replace(':', "-")
+    )
+}
+
+/// Step by step: each line names what is missing then, and no other comes.
+#[test]
+fn a_wrong_role_is_a_line_for_each_thing_that_is_missing() {
+    let Hosted { site, server, tree } = Hosted::start_with(QUIET);
+    site.say("token create --service-account default/robot -o robot.token").good();
+    let mut manager = control(&site, "--token-file robot.token --lease-duration 1s");
+    let remedy = "bind it to the ClusterRole `system:controller-manager`";
+    let line = manager.err.until(remedy);
+    assert!(line.contains("\"missing\":\"patch leases.coordination.k8s.io\""), "{line}");
+    assert!(line.contains("system:serviceaccount:default:robot"), "{line}");
+
+    tree.write("role.yaml", LEASES_ALONE).write("leases.yaml", &binding("leases-alone")).commit().pushed();
+    manager.err.until("what the server refused is allowed now");
+    let line = manager.err.until(remedy);
+    assert!(line.contains("\"missing\":\"patch controllerstates.tidegate.dev\""), "{line}");
+
+    tree.write("all.yaml", &binding("system:controller-manager")).commit().pushed();
+    manager.err.until("what the server refused is allowed now");
+    manager.err.until("\"leading\"");
+    manager.signal(Signal::TERM);
+    assert!(manager.wait().success());
+    let log = manager.err.rest();
+    assert_eq!(warnings(&log).len(), 2, "{:#?}", warnings(&log));
+    assert_eq!(log.matches("\"leading\"").count(), 1, "{log}");
+    drop(server);
+}
+
+/// A name is for people: who has which lease is told apart by more than that.
+#[test]
+fn two_managers_of_one_name_do_not_fight() {
+    let site = Site::new();
+    let _server = site.serve_with(QUIET);
+    let named = |flags: &str| control(&site, &format!("--holder same --lease-duration 2s{flags}"));
+    let mut first = named("");
+    let leading = first.err.until("\"leading\"");
+    let mut second = named("");
+    let line = second.err.until("another manager leads: standing by");
+    let holder = |line: &str, field: &str| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        line[field].as_str().unwrap_or_else(|| panic!("no {field} in {line}")).to_owned()
+    };
+    let (ours, theirs) = (holder(&leading, "holder"), holder(&line, "leader"));
+    assert!(ours == theirs && ours.starts_with("same-"), "{leading} {line}");
+    // It stays so for more than a term: nobody takes it from the other.
+    let before = lease(&site);
+    until("the lease was renewed", || lease(&site)["renewTime"] != before["renewTime"]);
+    assert_eq!(lease(&site)["leaseTransitions"], before["leaseTransitions"]);
+    first.signal(Signal::KILL);
+    first.wait();
+    let leading = second.err.until("\"leading\"");
+    assert_ne!(holder(&leading, "holder"), ours);
+    second.signal(Signal::TERM);
+    assert!(second.wait().success());
+    assert_eq!(second.err.rest().matches("\"leading\"").count(), 1);
+}
+
+fn lease(site: &Site) -> serde_json::Value {
+    let text = site.say("get leases controller-manager -n system -o json").good();
+    serde_json::from_str::<serde_json::Value>(&text).unwrap()["spec"].take()
 }
