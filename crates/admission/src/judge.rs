@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
-use tidegate_model::kinds::{Kind, KindSet, KindVersion, Scope};
+use tidegate_model::kinds::{self, Kind, KindSet, KindVersion, Scope};
 use tidegate_model::manifest::{Diagnostic, Document};
 use tidegate_model::{FieldError, FieldErrorReason, Object, ObjectKey};
 
 use crate::definitions::Subject;
 use crate::places::{is_repository, key_of};
 use crate::report::diagnostics;
-use crate::{CONTENTS_FINALIZER, Desired, Provenance, Rules, State, authored, nearest, rules, warnings};
+use crate::{CONTENTS_FINALIZER, Desired, Provenance, Rules, State, authored, rules, warnings};
 
 /// The server keeps objects of 3 MiB; this leaves a third of it to the status.
 pub const DESIRED_BYTES_MAX: usize = 2 << 20;
@@ -141,8 +141,11 @@ pub(crate) fn take_in<'d>(
     }
 }
 
-pub(crate) fn unknown_kind(kinds: &KindSet, document: &Document<'_>) -> Refused {
-    let message = nearest::unknown_kind(kinds, &document.object.gvk());
+/// For a kind that nobody has defined.
+const DEFINE: &str = "push its CustomResourceDefinition first, or in the same change";
+
+pub(crate) fn unknown_kind(known: &KindSet, document: &Document<'_>) -> Refused {
+    let message = kinds::unknown_kind(known, &document.object.gvk(), DEFINE);
     refused(None, document, &[FieldError::new("kind", FieldErrorReason::NotFound, message)])
 }
 

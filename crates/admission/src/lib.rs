@@ -15,7 +15,6 @@ mod desired;
 mod judge;
 mod judgements;
 mod narrowing;
-mod nearest;
 mod needs;
 mod next;
 mod parallel;

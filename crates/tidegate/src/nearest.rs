@@ -1,9 +1,11 @@
 //! The name that somebody who mistyped most likely meant.
 
+use strsim::levenshtein;
+
 /// The closest of `known` to `given`, if it is close enough to be a typing
 /// error: a third of the letters may differ.
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let distances = known.into_iter().map(|name| (distance(given, name), name));
+    let distances = known.into_iter().map(|name| (levenshtein(&given.to_lowercase(), &name.to_lowercase()), name));
     let (far, name) = distances.min()?;
     let is_close = far <= given.chars().count().max(name.chars().count()).div_ceil(3);
     is_close.then_some(name)
@@ -12,22 +14,6 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
 /// ": did you mean `x`?", or nothing.
 pub fn hint<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(given, known).map_or_else(String::new, |name| format!(": did you mean `{name}`?"))
-}
-
-/// Edits from one to the other, in any case.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.to_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.to_lowercase().chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use tidegate_model::kinds::{Kind as Definition, KindSet, Scope};
-use tidegate_model::{Object, ObjectKey};
+use tidegate_model::kinds::{Kind as Definition, KindSet, Scope, unknown_kind};
+use tidegate_model::{GroupVersionKind, Object, ObjectKey};
 use tidegate_runtime::{Change, Index, Kind, Touched};
 
 use super::spec::{HookSpec, SpecError, Target};
@@ -46,6 +46,17 @@ impl HookIndex {
         let known = self.read();
         let found = known.definitions.values().find(|(definition, _)| defines(definition, target));
         found.map(|(definition, identity)| of(definition, identity))
+    }
+
+    /// For the author of a hook whose kind does not exist.
+    pub(super) fn unknown(&self, target: &Target) -> String {
+        let mut kinds = KindSet::builtin();
+        for (definition, _) in self.read().definitions.values() {
+            // Of two that claim the same name, one is enough for a hint.
+            kinds = kinds.with(definition.clone()).unwrap_or(kinds);
+        }
+        let wanted = GroupVersionKind::new(&target.api_version, &target.kind);
+        unknown_kind(&kinds, &wanted, "push its CustomResourceDefinition, or correct the hook")
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Known> {

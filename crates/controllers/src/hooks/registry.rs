@@ -94,13 +94,8 @@ impl RegistryReconciler {
     }
 
     fn resolve(&self, target: &Target) -> Result<(Kind, Scope, String), Obstacle> {
-        self.index.resolve(target).ok_or_else(|| {
-            let message = format!(
-                "there is no kind {} of {}: push its CustomResourceDefinition, or correct the hook",
-                target.kind, target.api_version
-            );
-            Obstacle { reason: "KindNotFound", message, passing: false }
-        })
+        let unknown = || Obstacle { reason: "KindNotFound", message: self.index.unknown(target), passing: false };
+        self.index.resolve(target).ok_or_else(unknown)
     }
 
     /// Ensures that the hook's controller runs.
@@ -195,6 +190,7 @@ impl RegistryReconciler {
     async fn hold(&self, key: &ObjectKey, obstacle: &Obstacle) -> Result<Next, ReconcileError> {
         for each in &self.retirement.past(key).await? {
             self.stop(each).await;
+            self.manager.explain(&each.controller, obstacle.reason).await?;
         }
         self.report(key, Some(obstacle)).await?;
         Ok(if obstacle.passing { Next::After(SETUP_INTERVAL) } else { Next::AwaitChange })

@@ -312,8 +312,10 @@ async fn a_hook_starts_with_its_kind_and_stops_with_it() {
     while running.controllers().iter().any(|name| name.starts_with("hook.")) {
         moment().await;
     }
+    until_stopped(&world, &json!("KindNotFound")).await;
     world.push(&[("crd.yaml", WIDGETS), ("w.yaml", &widget("w", 3))], &[]).unwrap();
     world.until("the widget is back", |world| world.get("Widget", "w").unwrap()["status"]["size"] == 3).await;
+    until_stopped(&world, &Value::Null).await;
     world.push(&[], &["hook.yaml"]).unwrap();
     while running.controllers().iter().any(|name| name.starts_with("hook.")) {
         moment().await;
@@ -324,6 +326,37 @@ async fn a_hook_starts_with_its_kind_and_stops_with_it() {
         moment().await;
     }
     running.stop().await;
+}
+
+/// What the reports of the hook's controllers say of why they do not run.
+async fn until_stopped(world: &World, why: &Value) {
+    let is_report = |(controller, name): &(String, String)| controller.starts_with("hook.") && name == "report";
+    let says = |row: &Bytes| serde_json::from_slice::<Value>(row).unwrap()["stopped"] == *why;
+    let said = async {
+        while !world.state().rows.iter().any(|(name, row)| is_report(name) && says(row)) {
+            moment().await;
+        }
+    };
+    tokio::time::timeout(crate::world::PATIENCE, said).await.unwrap_or_else(|_| panic!("no report says {why}"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_is_misspelt_is_found() {
+    let server = Server::start().await;
+    for (target, expected) in [
+        ("example.com/v1, kind: Wiget", "did you mean Widget of example.com/v1?"),
+        ("example.com/v1, kind: Robot", "push its CustomResourceDefinition, or correct the hook"),
+        ("v1, kind: ConfigMap", "the core group has Namespace, ServiceAccount and takes no others"),
+    ] {
+        let world = world(&server, "");
+        world.apply("hook.yaml", &server.hook("").replace("example.com/v1, kind: Widget", target));
+        let running = world.manage(HookOptions::default());
+        world.until_ready("ReconcileHook", "sizes", "KindNotFound").await;
+        let hook = world.get("ReconcileHook", "sizes").unwrap();
+        let message = condition(&hook, "Ready")["message"].as_str().unwrap();
+        assert!(message.contains(expected), "{message}");
+        running.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

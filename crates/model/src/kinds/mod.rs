@@ -8,12 +8,14 @@ mod admit;
 mod builtin;
 mod crd;
 mod metadata;
+mod nearest;
 mod replace;
 mod set;
 mod versions;
 
 use std::sync::Arc;
 
+pub use nearest::unknown_kind;
 pub use set::KindSet;
 
 use crate::schema::{NodeKind, Schema};

@@ -4,7 +4,8 @@
 //! `internal` and goes to the log.
 
 use serde_json::{Map, Value, json};
-use tidegate_model::{FieldError, InvalidVersion, ResourceVersion};
+use tidegate_model::kinds::{KindSet, unknown_kind};
+use tidegate_model::{FieldError, GroupVersionKind, InvalidVersion, ResourceVersion};
 use tidegate_store::{CommitError, ListError, StoreError, WatchError};
 
 /// Stable, documented in `docs/errors.md`.
@@ -91,11 +92,9 @@ impl ApiError {
         Self::new(Code::BadRequest, message)
     }
 
-    pub fn kind_not_found(api_version: &str, kind: &str) -> Self {
-        let message = format!(
-            "there is no kind `{kind}` in `{api_version}`: push its CustomResourceDefinition first, or check the spelling"
-        );
-        Self::new(Code::KindNotFound, message)
+    pub fn kind_not_found(kinds: &KindSet, api_version: &str, kind: &str) -> Self {
+        let define = "push its CustomResourceDefinition first, or check the spelling";
+        Self::new(Code::KindNotFound, unknown_kind(kinds, &GroupVersionKind::new(api_version, kind), define))
     }
 
     pub fn invalid(what: &str, errors: &[FieldError]) -> Self {

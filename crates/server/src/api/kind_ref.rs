@@ -30,7 +30,7 @@ pub struct KindRef {
 
 impl KindRef {
     pub fn find(kinds: &KindSet, api_version: &str, kind: &str) -> Result<Self, ApiError> {
-        let not_found = || ApiError::kind_not_found(api_version, kind);
+        let not_found = || ApiError::kind_not_found(kinds, api_version, kind);
         let (found, served) = kinds.by_gvk(api_version, kind).ok_or_else(not_found)?;
         let version = found.versions.iter().position(|version| version.name == served.name).ok_or_else(not_found)?;
         Ok(Self { kind: found.clone(), api_version: api_version.into(), version })

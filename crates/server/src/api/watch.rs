@@ -83,10 +83,10 @@ impl ApiWatch {
     }
 
     fn check_kind(&mut self, alive: bool) -> Result<(), ApiError> {
-        let served = self.kind.is_served(&self.kinds.borrow_and_update().set);
-        match (alive, served) {
+        let kinds = self.kinds.borrow_and_update();
+        match (alive, self.kind.is_served(&kinds.set)) {
             (true, true) => Ok(()),
-            (true, false) => Err(ApiError::kind_not_found(&self.kind.api_version, &self.kind.kind.kind)),
+            (true, false) => Err(ApiError::kind_not_found(&kinds.set, &self.kind.api_version, &self.kind.kind.kind)),
             (false, _) => Err(ApiError::new(Code::Unavailable, "the server is shutting down")),
         }
     }

@@ -118,6 +118,7 @@ fn controller(SeenController { report, behind_versions, leads }: &SeenController
         "kind": report.kind,
         "leader": report.leader,
         "leading": leads,
+        "stopped": report.stopped,
         "queueDepth": report.queue_depth,
         "oldestWaitingTime": report.oldest_waiting_ms.and_then(time),
         "inFlight": report.in_flight,
@@ -233,6 +234,10 @@ fn controller_type() -> TypeDef {
             ("kind", text("kind").required()),
             ("leader", text("leader").required().describe("Who ran it when it last said so.")),
             ("leading", scalar("leading", "Boolean").required().describe("Whether the leader holds its lease now.")),
+            (
+                "stopped",
+                text("stopped").describe("Why it does not run although its leader could run it; null if it runs."),
+            ),
             ("queueDepth", count("queueDepth").describe("Keys that wait for a worker.")),
             ("oldestWaitingTime", text("oldestWaitingTime").describe("Since when the longest of them waits.")),
             ("inFlight", count("inFlight")),

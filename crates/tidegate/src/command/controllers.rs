@@ -14,7 +14,7 @@ use crate::client::connect;
 use crate::nearest::hint;
 use crate::output::{Table, age};
 
-const CONTROLLERS: &str = "{ controllers { name kind leader leading queueDepth oldestWaitingTime inFlight delayed quarantined \
+const CONTROLLERS: &str = "{ controllers { name kind leader leading stopped queueDepth oldestWaitingTime inFlight delayed quarantined \
     failures checkpoint behindVersions behindSinceTime } }";
 const QUARANTINE: &str = "query($controller: String) { quarantine(controller: $controller) { \
     controller namespace name attempts error since } }";
@@ -33,6 +33,7 @@ struct Controller {
     kind: String,
     leader: String,
     leading: bool,
+    stopped: Option<String>,
     queue_depth: u64,
     oldest_waiting_time: Option<String>,
     in_flight: u64,
@@ -53,6 +54,7 @@ pub async fn list(args: &ConnectionArgs) -> Result<()> {
         eprintln!("{}", remark.unwrap_or_default());
         return Ok(());
     }
+    let stopped = found.controllers.iter().any(|controller| controller.leading && controller.stopped.is_some());
     let rows: Vec<Vec<String>> = found.controllers.into_iter().map(|controller| row(controller, now)).collect();
     let head = [
         "NAME",
@@ -71,6 +73,9 @@ pub async fn list(args: &ConnectionArgs) -> Result<()> {
     io::stdout().write_all(Table::new(head).render(&rows).as_bytes())?;
     if let Some(remark) = remark {
         eprintln!("{remark}");
+    }
+    if stopped {
+        eprintln!("some do not run: the condition Ready of their hook says why\n  next: tidegate get hooks -o yaml");
     }
     Ok(())
 }
@@ -91,10 +96,11 @@ fn remark(all: usize, orphans: usize) -> Option<String> {
 fn row(controller: Controller, now: DateTime<Utc>) -> Vec<String> {
     let none = || "-".to_owned();
     let for_how_long = |time: Option<String>| time.map_or_else(none, |time| since(&time, now));
+    let leader = leader(&controller);
     vec![
         controller.name,
         controller.kind,
-        if controller.leading { controller.leader } else { format!("{} (gone)", controller.leader) },
+        leader,
         controller.queue_depth.to_string(),
         for_how_long(controller.oldest_waiting_time),
         controller.in_flight.to_string(),
@@ -105,6 +111,14 @@ fn row(controller: Controller, now: DateTime<Utc>) -> Vec<String> {
         controller.behind_versions.map_or_else(none, |versions| versions.to_string()),
         for_how_long(controller.behind_since_time),
     ]
+}
+
+fn leader(Controller { leader, leading, stopped, .. }: &Controller) -> String {
+    match stopped {
+        _ if !leading => format!("{leader} (gone)"),
+        Some(why) => format!("none ({why})"),
+        None => leader.clone(),
+    }
 }
 
 fn since(time: &str, now: DateTime<Utc>) -> String {

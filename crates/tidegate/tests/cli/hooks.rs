@@ -65,6 +65,18 @@ fn the_python_example_reconciles_sites() {
     let changed = fs::read_to_string(examples().join("sites/blog.yaml")).unwrap().replace("replicas: 2", "replicas: 1");
     tree.write("blog.yaml", &changed).commit().pushed();
     until(&site, "a change is answered", |blog| blog["status"]["readyReplicas"] == 1);
+    // A hook without its kind is stopped, and nobody is gone.
+    tree.git(&["rm", "-q", "crd.yaml", "blog.yaml"]).good();
+    tree.commit().pushed();
+    let started = Instant::now();
+    loop {
+        let said = site.say("controllers");
+        if said.out.lines().any(|line| line.starts_with("hook.sites.") && line.contains(" none (KindNotFound) ")) {
+            assert!(said.err.contains("tidegate get hooks -o yaml"), "{}", said.err);
+            break;
+        }
+        assert!(started.elapsed() < PATIENCE, "nothing says why: {}", said.out);
+    }
     drop(server);
 }
 
