@@ -25,6 +25,8 @@ pub enum Code {
     CursorLost,
     /// The same request may succeed later.
     Later,
+    /// It can never succeed as it was written.
+    Malformed,
     Other,
 }
 
@@ -41,6 +43,7 @@ impl Refusal {
             "LIST_EXPIRED" => Code::ListExpired,
             "WATCH_EXPIRED" | "FUTURE_RESOURCE_VERSION" => Code::CursorLost,
             "RATE_LIMITED" | "UNAVAILABLE" | "INTERNAL" => Code::Later,
+            "BAD_REQUEST" | "INVALID_RESOURCE_VERSION" => Code::Malformed,
             _ => Code::Other,
         }
     }

@@ -26,6 +26,23 @@ fn no_line_below_the_options_is_wider_than_a_pipe_is_taken_for() {
     check(&Cli::command());
 }
 
+/// Of a command, or of the one that it belongs to; and every flag says what it
+/// is for.
+#[test]
+fn every_command_has_an_example() {
+    fn check(command: &clap::Command, outer: &str) {
+        let below = format!("{outer}{}", command.get_after_help().map(ToString::to_string).unwrap_or_default());
+        let name = command.get_name();
+        let is_leaf = !command.has_subcommands();
+        assert!(!is_leaf || below.contains("Example") || ["completion", "help"].contains(&name), "{name}");
+        for arg in command.get_arguments().filter(|arg| !arg.is_hide_set() && arg.get_id() != "shell") {
+            assert!(arg.get_help().is_some(), "{name}: {} is not described", arg.get_id());
+        }
+        command.get_subcommands().filter(|inner| !inner.is_hide_set()).for_each(|inner| check(inner, &below));
+    }
+    Cli::command().get_subcommands().filter(|inner| !inner.is_hide_set()).for_each(|inner| check(inner, ""));
+}
+
 #[test]
 fn what_is_refused_before_anything_runs() {
     for line in [
@@ -42,6 +59,9 @@ fn what_is_refused_before_anything_runs() {
         "tidegate token create --service-account a/b/c",
         "tidegate serve --set window.age",
         "tidegate store import",
+        "tidegate control --lease-duration 1500ms",
+        "tidegate control --lease-duration 2h",
+        "tidegate control --holder=",
     ] {
         let error = Cli::try_parse_from(line.split(' ')).err().unwrap_or_else(|| panic!("{line} is accepted"));
         assert_eq!(error.exit_code(), 2, "{line}");

@@ -51,6 +51,12 @@ pub fn code_of(error: &anyhow::Error) -> Option<Code> {
     }
 }
 
+/// What was typed can never work: the server was asked at most to say why.
+pub fn is_usage_error(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref::<ClientError>(), Some(ClientError::Address { .. }))
+        || code_of(error) == Some(Code::Malformed)
+}
+
 /// What to type next, where the message does not say it.
 pub fn next_step(error: &anyhow::Error) -> Option<&str> {
     if let Some(ClientError::Unreachable { remedy, .. }) = error.downcast_ref::<ClientError>() {
@@ -63,7 +69,7 @@ pub fn next_step(error: &anyhow::Error) -> Option<&str> {
         Code::Forbidden => Some("`tidegate whoami` tells who you are"),
         Code::KindNotFound => Some("`tidegate kinds` lists what there is"),
         Code::CursorLost => Some("watch again without --since"),
-        Code::ListExpired | Code::Later | Code::Other => None,
+        Code::ListExpired | Code::Later | Code::Malformed | Code::Other => None,
     }
 }
 

@@ -8,4 +8,4 @@ pub mod list;
 mod list_tests;
 pub mod watch;
 
-pub use connect::{connect, connect_patiently, next_step};
+pub use connect::{connect, connect_patiently, is_usage_error, next_step};

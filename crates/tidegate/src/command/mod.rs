@@ -52,7 +52,7 @@ pub fn run(cli: Cli) -> ExitCode {
             if let Some(step) = crate::client::next_step(&error) {
                 eprintln!("  next: {step}");
             }
-            ExitCode::from(if error.is::<UsageError>() { USAGE } else { FAILED })
+            ExitCode::from(if is_usage_error(&error) { USAGE } else { FAILED })
         }
     }
 }
@@ -82,6 +82,10 @@ fn client<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     telemetry::start_quiet();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("failed to start the runtime")?.block_on(work)
+}
+
+fn is_usage_error(error: &anyhow::Error) -> bool {
+    error.is::<UsageError>() || crate::client::is_usage_error(error)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufReader, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -51,19 +51,30 @@ fn compact(dir: &Path) -> Result<()> {
     let mut meter = Meter::new("compacting");
     tidegate_store::compact(dir, &mut |progress| meter.tell(&progress))?;
     drop(meter);
-    Ok(writeln!(io::stdout(), "compacted: {} KiB before, {} KiB after", kib(before), kib(bytes_of(dir)))?)
+    let after = bytes_of(dir);
+    let (b, a) = (kib(before), kib(after));
+    if after < before {
+        return Ok(writeln!(io::stdout(), "compacted: {b} KiB before, {a} KiB after")?);
+    }
+    // The journal keeps what is in the tables now, until it is full.
+    let why = "the newest changes are in the journal and in the tables";
+    Ok(writeln!(io::stdout(), "nothing to give back: {b} KiB before, {a} KiB after ({why})")?)
 }
+
+/// Of `st_blocks`, whatever the file system's own are.
+const BLOCK_BYTES: u64 = 512;
 
 fn kib(bytes: u64) -> String {
     grouped(bytes.div_ceil(1 << 10))
 }
 
-/// What the files of a directory take; unreadable ones count as nothing.
+/// The disk that the files of a directory take, which is less than their
+/// length where they have holes; unreadable ones count as nothing.
 fn bytes_of(dir: &Path) -> u64 {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let sizes = entries.map(|entry| match entry.metadata() {
         Ok(info) if info.is_dir() => bytes_of(&entry.path()),
-        Ok(info) => info.len(),
+        Ok(info) => info.blocks() * BLOCK_BYTES,
         Err(_) => 0,
     });
     sizes.sum()

@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow, bail};
 
 use super::keys::{self, KEYS, Key};
 use super::{Config, file};
-use crate::nearest::{hint, nearest};
+use crate::nearest::nearest;
 
 /// Everything outside the code that decides; read by the caller, so that a
 /// test decides what it is.
@@ -55,10 +55,11 @@ pub fn load(sources: &Sources) -> Result<(Config, Vec<String>)> {
 
 fn apply(config: &mut Config, place: &str, path: &str, text: &str) -> Result<()> {
     let Some(key) = keys::find(path) else {
-        bail!(
-            "{place}: there is no key `{path}`{}; docs/configuration.md lists them all",
-            hint(path, KEYS.iter().map(|key| key.path))
-        );
+        let hint = match nearest(path, KEYS.iter().map(|key| key.path)) {
+            Some(near) => format!(": did you mean `{near}`?"),
+            None => ": docs/configuration.md lists them all".into(),
+        };
+        bail!("{place}: there is no key `{path}`{hint}");
     };
     set(config, place, key, text)
 }
@@ -93,7 +94,7 @@ fn unknown_variables(environment: &HashMap<String, String>) -> Vec<String> {
     unknown.sort();
     let meant = |name: &str| {
         nearest(name, known.iter().map(String::as_str))
-            .map_or_else(String::new, |near| format!("; did you mean {near}?"))
+            .map_or_else(String::new, |near| format!(": did you mean {near}?"))
     };
     unknown
         .into_iter()

@@ -46,7 +46,7 @@ fn refusals_name_place_reason_and_remedy() {
     for (given, expected) in [
         (
             Given { file: "window:\n  agee: 1h\n", ..NOTHING },
-            "tidegate.yaml:2: there is no key `window.agee`: did you mean `window.age`?; docs/configuration.md lists them all",
+            "tidegate.yaml:2: there is no key `window.agee`: did you mean `window.age`?",
         ),
         (Given { file: "a: 1\na: 2\n", ..NOTHING }, "tidegate.yaml: line 2"),
         (Given { file: "- a\n", ..NOTHING }, "tidegate.yaml: it is not a map of keys"),
@@ -98,7 +98,7 @@ fn a_mistyped_variable_is_warned_about() {
     assert_eq!(
         warnings,
         [
-            "the environment variable TIDEGATE_WINDOW_AGEE is not a setting and was ignored; did you mean TIDEGATE_WINDOW_AGE?"
+            "the environment variable TIDEGATE_WINDOW_AGEE is not a setting and was ignored: did you mean TIDEGATE_WINDOW_AGE?"
         ]
     );
 }

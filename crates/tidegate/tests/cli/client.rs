@@ -49,17 +49,25 @@ fn failures_say_what_to_type_next() {
         unreachable.err
     );
     let _server = site.serve();
-    for (line, expected) in [
-        ("get prodcuts", "did you mean `products`?"),
-        ("get product nothing", "product `nothing` not found in the namespace default\n  next: `tidegate get products"),
-        ("get products -l a=b=c", "labelSelector"),
-        ("whoami --token-file token", "UNAUTHENTICATED"),
-        ("watch products --since nonsense", "INVALID_RESOURCE_VERSION"),
-        ("watch products --since 1000000000000001", "WATCH_EXPIRED"),
-        ("token create --service-account default/nobody", "there is no service account default/nobody"),
+    for (line, code, expected) in [
+        ("get prodcuts", 1, "did you mean `products`?"),
+        (
+            "get product nothing",
+            1,
+            "product `nothing` not found in the namespace default\n  next: `tidegate get products",
+        ),
+        ("get products -l a=b=c", 2, "labelSelector"),
+        ("watch products -l a=b=c", 2, "labelSelector"),
+        ("get products --field-selector spec.nothing=1", 2, "fieldSelector"),
+        ("whoami --token-file token", 1, "UNAUTHENTICATED"),
+        ("whoami --server nowhere", 2, "nowhere"),
+        ("control --server nowhere", 2, "nowhere"),
+        ("watch products --since nonsense", 2, "INVALID_RESOURCE_VERSION"),
+        ("watch products --since 1000000000000001", 1, "WATCH_EXPIRED"),
+        ("token create --service-account default/nobody", 1, "there is no service account default/nobody"),
     ] {
         let said = site.say(line);
-        assert_eq!(said.code, Some(1), "{line}: {}", said.out);
+        assert_eq!(said.code, Some(code), "{line}: {}{}", said.out, said.err);
         assert!(said.err.contains(expected), "{line}: {}", said.err);
     }
 }
