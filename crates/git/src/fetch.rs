@@ -28,10 +28,24 @@ impl Repository {
         self.fetch_with(remote, branch, into, "--no-progress").await
     }
 
-    /// As [`Self::fetch`], without the history: what a branch costs here is
-    /// its files, however old it is.
-    pub async fn fetch_tip(&self, remote: &Remote, branch: &str, into: &str) -> Result<ObjectId, FetchError> {
-        self.fetch_with(remote, branch, into, "--depth=1").await
+    /// As [`Self::fetch`], with no more of the history than `depth` commits:
+    /// what a branch costs here is its files, however old it is.
+    pub async fn fetch_tip(
+        &self,
+        remote: &Remote,
+        branch: &str,
+        into: &str,
+        depth: u64,
+    ) -> Result<ObjectId, FetchError> {
+        self.fetch_with(remote, branch, into, &format!("--depth={depth}")).await
+    }
+
+    /// Whether `commit` has `ancestor` in its history, as far as that is here,
+    /// or is that.
+    pub async fn has_ancestor(&self, commit: &ObjectId, ancestor: &ObjectId) -> Result<bool, GitError> {
+        let args = ["merge-base", "--is-ancestor", ancestor.as_str(), commit.as_str()];
+        // One that is not here at all is no ancestor either.
+        Ok(finish("merge-base", self.command().args(args)).await?.status.success())
     }
 
     async fn fetch_with(

@@ -92,11 +92,12 @@ impl BareClone {
         Ok(())
     }
 
-    /// The remote's commit, with its files here; `None` for a repository
-    /// without any branch, which our first push begins.
-    pub async fn fetch(&mut self, remote: &Remote) -> Result<Option<ObjectId>, CloneError> {
+    /// The remote's commit, with its files here and so many commits of its
+    /// history, itself included; `None` for a repository without any branch,
+    /// which our first push begins.
+    pub async fn fetch(&mut self, remote: &Remote, depth: u64) -> Result<Option<ObjectId>, CloneError> {
         self.seen = None;
-        match self.repository.fetch_tip(remote, &self.branch, SEEN).await {
+        match self.repository.fetch_tip(remote, &self.branch, SEEN, depth).await {
             Ok(head) => {
                 self.seen = Some(head.clone());
                 Ok(Some(head))

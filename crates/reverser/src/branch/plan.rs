@@ -1,8 +1,8 @@
 //! A batch, written on top of a tree: the difference of the two is the work.
 //!
-//! Invariant: what is already so makes no commit, so a batch that is written a
-//! second time, on any later state of the branch, repeats nothing. Files that
-//! are not one object at its own path are never deleted.
+//! Invariant: what is already so makes no commit, so a list that is written a
+//! second time repeats nothing. Files that are not one object at its own path
+//! are never deleted.
 
 use std::collections::{BTreeMap, HashSet};
 

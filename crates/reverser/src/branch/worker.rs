@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::attempt::{Attempt, Attempts, Batch, is_open};
 use super::clone::{BareClone, CloneError, Housekeeping};
 use super::destination::Destination;
 use super::failure::failure;
@@ -24,7 +25,7 @@ use super::limits::Limits;
 use super::message::Operator;
 use super::metrics::{BranchLabels, GitMetrics};
 use super::plan::{Context, PlanError, Planner, Report};
-use super::queue::{Item, Pending, Ticket};
+use super::queue::{Item, Pending};
 use super::reader::Reader;
 use super::rivals::Rivals;
 use super::status::BranchStatus;
@@ -79,6 +80,7 @@ pub(super) struct Worker {
     /// When the remote is looked at although nothing changed here.
     look_at: Instant,
     folders: Folders,
+    attempts: Attempts,
     memory: SecretMemory,
 }
 
@@ -92,8 +94,9 @@ impl Worker {
         labels: BranchLabels,
     ) -> Self {
         metrics.announce(&labels);
-        let (look_at, folders, memory) = (Instant::now(), Folders::default(), SecretMemory::default());
-        Self { config, shared, status, reader, metrics, labels, clone: None, draft: None, look_at, folders, memory }
+        let (clone, draft, look_at) = (None, None, Instant::now());
+        let (folders, attempts, memory) = (Folders::default(), Attempts::default(), SecretMemory::default());
+        Self { config, shared, status, reader, metrics, labels, clone, draft, look_at, folders, attempts, memory }
     }
 
     /// Until it is stopped. Dropping it at any await is a stop, too: nothing
@@ -171,19 +174,35 @@ impl Worker {
             let remote = self.shared.remote();
             self.prepare(&remote).await?;
             rivals.look(self.draft.as_ref().and_then(Draft::base))?;
-            let (batch, ticket) = self.shared.batch();
-            let report = self.plan(batch.clone()).await?;
-            match self.push(&remote).await? {
-                Pushed::Done => {
-                    self.done(&batch, ticket, report, started);
+            let (pending, ticket) = self.shared.batch();
+            let report = self.plan(pending.clone()).await?;
+            let batch = Batch { pending, ticket, report, started };
+            match self.push(&remote).await {
+                Ok(Pushed::Done) => {
+                    self.done(batch);
                     return Ok(());
                 }
-                Pushed::Moved => {
+                Ok(Pushed::Moved) => {
                     self.discard();
                     self.metrics.rebase_retries.get_or_create(&self.labels).inc();
                     rivals.wait().await;
                 }
+                Err(error) => {
+                    self.remember(batch, &error);
+                    return Err(error);
+                }
             }
+        }
+    }
+
+    /// It may have arrived: the next look at the remote tells.
+    fn remember(&mut self, batch: Batch, error: &WorkError) {
+        let Some((draft, head)) = self.draft.as_mut().and_then(|draft| draft.head().map(|head| (draft, head))) else {
+            return;
+        };
+        let mut folders = Folders::default();
+        if is_open(error) && folders.leave(draft, &self.shared.destinations()).is_ok() {
+            self.attempts.add(Attempt { head, batch, folders });
         }
     }
 
@@ -202,17 +221,22 @@ impl Worker {
             }
         };
         if self.draft.is_none() {
-            let head = clone.fetch(remote).await?;
+            let head = clone.fetch(remote, self.attempts.depth()).await?;
             let draft = Draft::open(&clone.repository, head.as_ref()).map_err(PlanError::from)?;
+            let arrived = self.attempts.arrived(&clone.repository, head.as_ref()).await.map_err(CloneError::from)?;
             self.status.send_modify(|status| status.head = head);
-            self.begin(draft)?;
+            self.begin(draft, arrived)?;
         }
         Ok(())
     }
 
     /// On what the remote has, which may not be what we left there.
-    fn begin(&mut self, mut draft: Draft) -> Result<(), WorkError> {
+    fn begin(&mut self, mut draft: Draft, arrived: Option<Attempt>) -> Result<(), WorkError> {
         self.looked();
+        let arrived = arrived.map(|Attempt { batch, folders, .. }| {
+            self.folders = folders;
+            batch
+        });
         let found = self.folders.find(&mut draft, &self.shared.destinations()).map_err(PlanError::from)?;
         self.draft = Some(draft);
         for destination in found {
@@ -220,6 +244,10 @@ impl Worker {
                 "somebody else changed files of ours; the cluster is compared with them again");
             self.metrics.foreign_changes.get_or_create(&self.labels).inc();
             self.status.send_modify(|status| status.destinations.entry(destination).or_default().disturbed += 1);
+        }
+        if let Some(batch) = arrived {
+            tracing::info!(branch = %self.config.branch, "a push that was not answered had arrived");
+            self.done(batch);
         }
         Ok(())
     }
@@ -265,10 +293,11 @@ impl Worker {
         Ok(pushed)
     }
 
-    fn done(&mut self, batch: &[Pending], ticket: Ticket, report: Report, started: Instant) {
+    fn done(&mut self, Batch { pending, ticket, report, started }: Batch) {
+        self.attempts.clear();
         let depth = self.shared.acknowledge(ticket, started);
         self.metrics.note(&self.labels, &report, depth);
-        let changes = batch.iter().filter_map(|pending| match &pending.item {
+        let changes = pending.iter().filter_map(|pending| match &pending.item {
             Item::Change { seen_at, .. } => Some(seen_at),
             Item::Seed { .. } => None,
         });

@@ -107,23 +107,41 @@ async fn a_host_without_room_loses_nothing() {
     rig.git("git fsck --strict");
 }
 
-/// The push arrived, and nobody said so.
+/// The push arrived, and nobody said so: on top of itself, the batch would say
+/// again what alice made of an object, and then what bob made of that.
 #[tokio::test]
-async fn a_host_that_hangs_in_a_push_is_left_and_nothing_is_repeated() {
-    let rig = Rig::new();
-    let branch = rig.branch();
-    pushed(&branch, seed(&branch, &[("a", "1")])).await;
-    let mut remote = rig.access(PASSWORD);
-    remote.limits.stall_max = Duration::from_secs(1);
-    branch.set_remote(remote);
-    rig.http.set(Mode::Mute);
-    let ticket = submit(&branch, &[("a", "alice", "2"), ("b", "bob", "1")]);
-    // The next look at the remote finds that nothing is left to do.
-    pushed(&branch, ticket).await;
-    assert_eq!(
-        rig.log()[1..],
-        ["alice: [UPDATE] v1/configmaps/default/a by user/alice", "bob: [CREATE] v1/configmaps/default/b by user/bob"]
-    );
+async fn a_push_that_is_not_answered_is_not_repeated() {
+    for is_followed in [false, true] {
+        let rig = Rig::new();
+        let branch = rig.branch();
+        pushed(&branch, seed(&branch, &[("a", "1")])).await;
+        let mut remote = rig.access(PASSWORD);
+        remote.limits.stall_max = Duration::from_secs(1);
+        branch.set_remote(remote);
+        if is_followed {
+            // Somebody else's commit is on top of it before we look.
+            let hook = "#!/bin/sh\nmkdir once || exit 0\nc=$(GIT_AUTHOR_NAME=eve git commit-tree -p main -m foreign main^{tree})\ngit update-ref refs/heads/main $c\n";
+            std::fs::write(rig.remote.join("hooks/post-receive"), hook).unwrap();
+            rig.git("chmod +x hooks/post-receive");
+        }
+        rig.http.set(Mode::Mute);
+        seed(&branch, &[("a", "1"), ("b", "1")]);
+        let ticket = submit(&branch, &[("a", "alice", "2"), ("a", "bob", "3"), ("b", "alice", "2")]);
+        branch.flush();
+        pushed(&branch, ticket).await;
+        let mut expected = vec![
+            "unknown: [CREATE] v1/configmaps/default/b by unknown",
+            "alice: [UPDATE] v1/configmaps/default/a by user/alice",
+            "bob: [UPDATE] v1/configmaps/default/a by user/bob",
+            "alice: [UPDATE] v1/configmaps/default/b by user/alice",
+        ];
+        expected.extend(is_followed.then_some("eve: foreign"));
+        assert_eq!(rig.log()[1..], expected);
+        assert_eq!(branch.status().borrow().destinations[&id()].disturbed, 0, "nobody else changed it");
+        rig.http.set(Mode::Up);
+        pushed(&branch, submit(&branch, &[("a", "alice", "4")])).await;
+        assert_eq!(rig.log().len(), expected.len() + 2);
+    }
 }
 
 /// What a host that died in the middle of a push may leave.
