@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
@@ -12,9 +12,10 @@ use tokio::time::timeout;
 
 /// An answer that takes longer is a server that does not answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
-/// A page of 500 objects of the size that etcd allows (1.5 MiB) would be more;
-/// pages of real objects are a tenth of this.
-const ANSWER_BYTES_MAX: usize = 256 << 20;
+/// Of one answer: as JSON values it takes about three times as much. A page of
+/// 500 objects may have more, of the size that etcd allows (1.5 MiB), and is
+/// then asked for in smaller ones.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
 pub const JSON: &str = "application/json";
@@ -24,6 +25,8 @@ pub enum ApiError {
     /// The API server said no.
     #[error("{method} {path}: {status}: {message}")]
     Refused { method: Method, path: String, status: StatusCode, message: String },
+    #[error("{method} {path}: the answer has more than {ANSWER_BYTES_MAX} bytes")]
+    TooLarge { method: Method, path: String },
     #[error("{method} {path} failed")]
     Failed { method: Method, path: String, source: Box<dyn std::error::Error + Send + Sync> },
 }
@@ -32,7 +35,7 @@ impl ApiError {
     pub fn status(&self) -> Option<StatusCode> {
         match self {
             Self::Refused { status, .. } => Some(*status),
-            Self::Failed { .. } => None,
+            Self::TooLarge { .. } | Self::Failed { .. } => None,
         }
     }
 
@@ -151,7 +154,11 @@ impl<'c> Call<'c> {
 
 async fn read(method: &Method, path: &str, response: Response<Body>) -> Result<Bytes, ApiError> {
     let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-    Ok(body.map_err(|error| failed(method, path, error))?.to_bytes())
+    let read = body.map_err(|error| match error.is::<LengthLimitError>() {
+        true => ApiError::TooLarge { method: method.clone(), path: path.into() },
+        false => failed(method, path, error),
+    });
+    Ok(read?.to_bytes())
 }
 
 fn failed(method: &Method, path: &str, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ApiError {

@@ -14,7 +14,6 @@ use super::machine::{Ask, Failure, Machine, Means, Said};
 
 /// The server ends a watch after about this time; resuming costs nothing.
 const WATCH_SECONDS: u32 = 290;
-const PAGE_OBJECTS: u32 = 500;
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
 /// Whoever wants to know what is in a collection.
@@ -119,6 +118,9 @@ pub async fn follow(follow: Follow, consumer: &mut impl Consumer) {
             Err(error) => {
                 let failure = classify(&error, &ask);
                 machine.hear(Said::Failed(failure));
+                if failure == Failure::TooLarge {
+                    tracing::info!(path = follow.path, "a page is too large, asking for smaller ones");
+                }
                 if failure == Failure::Other {
                     has_failed = true;
                     tracing::warn!(path = follow.path, error = error.told(), "watch failed, trying again");
@@ -131,6 +133,11 @@ pub async fn follow(follow: Follow, consumer: &mut impl Consumer) {
 }
 
 fn classify(error: &ApiError, ask: &Ask) -> Failure {
+    // One object that is too large is a failure like any other.
+    let is_page = matches!(ask, Ask::Page { objects: 2.., .. });
+    if is_page && matches!(error, ApiError::TooLarge { .. }) {
+        return Failure::TooLarge;
+    }
     match (error.status(), ask) {
         (Some(StatusCode::GONE), _) => Failure::Expired,
         // 400 or 422 for `sendInitialEvents`, before it was known or with its gate off.
@@ -146,7 +153,7 @@ async fn once(
     consumer: &mut impl Consumer,
 ) -> Result<Answered, ApiError> {
     match ask {
-        Ask::Page { token } => page(follow, token.as_deref(), machine, consumer).await,
+        Ask::Page { token, objects } => page(follow, token.as_deref(), *objects, machine, consumer).await,
         Ask::StreamList => {
             let query = format!(
                 "watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds={WATCH_SECONDS}"
@@ -165,10 +172,11 @@ async fn once(
 async fn page(
     follow: &Follow,
     token: Option<&str>,
+    objects: u32,
     machine: &mut Machine,
     consumer: &mut impl Consumer,
 ) -> Result<Answered, ApiError> {
-    let mut path = format!("{}?limit={PAGE_OBJECTS}", follow.path);
+    let mut path = format!("{}?limit={objects}", follow.path);
     if let Some(token) = token {
         path.push_str(&format!("&continue={}", super::path::escape(token)));
     }
@@ -266,6 +274,60 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
+
+    /// Five objects of 30 MiB, in pages of as many as are asked for.
+    fn bulky(asked: Arc<std::sync::Mutex<Vec<usize>>>) -> Api {
+        let answer = tower::service_fn(move |request: Request<Body>| {
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            let number = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.parse::<usize>().ok());
+            let (limit, from) = (number("limit="), number("continue=").unwrap_or(0));
+            let status = if limit.is_none() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+            let items = (from..5).take(limit.unwrap_or(0));
+            let items =
+                items.map(|at| serde_json::json!({"metadata": {"name": at.to_string()}, "data": "x".repeat(30 << 20)}));
+            let items: Vec<_> = items.collect();
+            let next = from + items.len();
+            let more = if next < 5 { next.to_string() } else { String::new() };
+            asked.lock().unwrap().extend(limit);
+            let list = serde_json::json!({"kind": "ThingList", "metadata": {"resourceVersion": "7", "continue": more}, "items": items});
+            std::future::ready(Response::builder().status(status).body(Body::from(list.to_string().into_bytes())))
+        });
+        Api::new(kube::Client::new(answer, "default"))
+    }
+
+    /// What was listed, until it is complete.
+    #[derive(Default)]
+    struct Names(Vec<String>, Arc<Notify>);
+
+    impl Consumer for Names {
+        fn restart(&mut self) {
+            self.0.clear();
+        }
+        async fn listed(&mut self, object: Value) {
+            self.0.push(object["metadata"]["name"].to_string());
+        }
+        async fn complete(&mut self) {
+            assert_eq!(self.0.join(" "), r#""0" "1" "2" "3" "4""#);
+            self.1.notify_one();
+        }
+        async fn changed(&mut self, _: Value) {}
+        async fn gone(&mut self, _: Value) {}
+        async fn failed(&mut self, _: &ApiError) {}
+        async fn recovered(&mut self) {}
+    }
+
+    #[tokio::test]
+    async fn pages_that_are_too_large_become_smaller() {
+        let (asked, names) = (Arc::default(), Names::default());
+        let (api, complete) = (bulky(Arc::clone(&asked)), names.1.clone());
+        let mut names = names;
+        let following = Follow { api, path: "/apis/a/v1/things".into(), cue: Cue::default() };
+        tokio::select! {
+            () = follow(following, &mut names) => {}
+            () = complete.notified() => {}
+        }
+        assert_eq!(asked.lock().unwrap()[..8], [500, 62, 7, 1, 1, 1, 1, 1]);
+    }
 
     /// An API that never answers anything else.
     fn unavailable(asked: Arc<AtomicUsize>) -> Api {

@@ -5,6 +5,9 @@
 
 use std::time::Duration;
 
+const PAGE_OBJECTS: u32 = 500;
+/// 500, 62, 7, 1: objects of 1.5 MiB fit after two answers that did not.
+const PAGE_SHRINKS_BY: u32 = 8;
 const BACKOFF_MIN: Duration = Duration::from_millis(500);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
@@ -24,7 +27,7 @@ pub enum State {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ask {
     StreamList,
-    Page { token: Option<String> },
+    Page { token: Option<String>, objects: u32 },
     Watch { at: String },
 }
 
@@ -55,6 +58,8 @@ pub enum Failure {
     Expired,
     /// The server does not stream lists.
     NoStreaming,
+    /// A page is more than we read at once.
+    TooLarge,
     Other,
 }
 
@@ -71,18 +76,21 @@ pub enum Means {
 pub struct Machine {
     state: State,
     streams: bool,
+    /// Of a page.
+    objects: u32,
     failures: u32,
 }
 
 impl Default for Machine {
     fn default() -> Self {
-        Self { state: State::Empty, streams: true, failures: 0 }
+        Self { state: State::Empty, streams: true, objects: PAGE_OBJECTS, failures: 0 }
     }
 }
 
 impl Machine {
     /// Moves from `Empty` into a list; says whether that begins a new one.
     pub fn ask(&mut self) -> (Ask, Means) {
+        let objects = self.objects;
         match (&self.state, self.streams) {
             (State::Empty | State::Streaming, true) => {
                 self.state = State::Streaming;
@@ -90,10 +98,10 @@ impl Machine {
             }
             (State::Empty | State::Streaming, false) => {
                 self.state = State::Paging { token: None };
-                (Ask::Page { token: None }, Means::Restart)
+                (Ask::Page { token: None, objects }, Means::Restart)
             }
-            (State::Paging { token: None }, _) => (Ask::Page { token: None }, Means::Restart),
-            (State::Paging { token }, _) => (Ask::Page { token: token.clone() }, Means::Nothing),
+            (State::Paging { token: None }, _) => (Ask::Page { token: None, objects }, Means::Restart),
+            (State::Paging { token }, _) => (Ask::Page { token: token.clone(), objects }, Means::Nothing),
             (State::Watching { at }, _) => (Ask::Watch { at: at.clone() }, Means::Nothing),
         }
     }
@@ -118,6 +126,11 @@ impl Machine {
             (_, Said::Failed(Failure::NoStreaming)) => {
                 self.streams = false;
                 (State::Empty, Means::Nothing)
+            }
+            // A page goes on from any token, whatever the size of the one before.
+            (state @ State::Paging { .. }, Said::Failed(Failure::TooLarge)) => {
+                self.objects = (self.objects / PAGE_SHRINKS_BY).max(1);
+                (state, Means::Nothing)
             }
             // A continue token that is too old ends the list; the first page starts another.
             (state @ State::Paging { .. }, Said::Failed(Failure::Other)) => (state, Means::Nothing),
@@ -186,16 +199,34 @@ mod tests {
         let mut machine = Machine::default();
         machine.ask();
         machine.hear(Said::Failed(Failure::NoStreaming));
-        assert_eq!(machine.ask(), (Ask::Page { token: None }, Means::Restart));
+        let page = |token: Option<&str>| Ask::Page { token: token.map(str::to_owned), objects: 500 };
+        assert_eq!(machine.ask(), (page(None), Means::Restart));
         let more = Said::Page { version: "7".into(), token: Some("t".into()) };
         assert_eq!(machine.hear(more), Means::Nothing);
         // A page that fails is asked for again, and nothing is listed twice.
         machine.hear(Said::Failed(Failure::Other));
-        assert_eq!(machine.ask(), (Ask::Page { token: Some("t".into()) }, Means::Nothing));
+        assert_eq!(machine.ask(), (page(Some("t")), Means::Nothing));
         machine.hear(Said::Failed(Failure::Expired));
-        assert_eq!(machine.ask(), (Ask::Page { token: None }, Means::Restart));
+        assert_eq!(machine.ask(), (page(None), Means::Restart));
         assert_eq!(machine.hear(Said::Page { version: "8".into(), token: None }), Means::Complete);
         assert_eq!(machine.ask(), (watch("8"), Means::Nothing));
+    }
+
+    #[test]
+    fn a_page_that_is_too_large_is_asked_for_in_smaller_ones() {
+        let mut machine = Machine::default();
+        machine.ask();
+        machine.hear(Said::Failed(Failure::NoStreaming));
+        machine.ask();
+        machine.hear(Said::Page { version: "7".into(), token: Some("t".into()) });
+        for expected in [500, 62, 7, 1, 1] {
+            let objects = match machine.ask() {
+                (Ask::Page { token: Some(_), objects }, Means::Nothing) => objects,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(objects, expected);
+            assert_eq!(machine.hear(Said::Failed(Failure::TooLarge)), Means::Nothing);
+        }
     }
 
     #[test]
