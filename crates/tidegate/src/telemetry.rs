@@ -46,9 +46,10 @@ fn start_default(filter: &str) {
 }
 
 fn init(is_human: bool, filter: EnvFilter) {
-    // Why a certificate is refused is said by whoever connects.
-    let verifier = "rustls_platform_verifier=off".parse();
-    let filter = verifier.map_or(filter.clone(), |verifier| filter.add_directive(verifier));
+    // Why a certificate is refused, or a request to a cluster failed, is said
+    // by whoever asked.
+    let silent = ["rustls_platform_verifier=off", "kube_client::client::builder=off"];
+    let filter = silent.iter().filter_map(|of| of.parse().ok()).fold(filter, EnvFilter::add_directive);
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     if is_human {
         logs.with_target(false).with_ansi(io::stderr().is_terminal()).init();

@@ -41,6 +41,7 @@ fn wrong_flags_are_named() {
         let said = said(tidegate(directory.path()).arg("reverse").args(flags.split(' ')));
         assert_eq!(said.code, Some(code), "{flags}: {}", said.err);
         assert!(said.err.contains("error") && said.err.contains(word), "{flags}: {}", said.err);
+        assert!(!said.err.contains("kube_client"), "said twice: {}", said.err);
     }
 }
 
