@@ -6,11 +6,14 @@
 
 use std::fs::File;
 use std::net::TcpListener;
+use std::ops::{Range, RangeInclusive};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{LazyLock, mpsc};
+use std::sync::{LazyLock, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -158,19 +161,55 @@ impl Default for Scratch {
 /// A port of loopback for a server that is about to be started, and may be
 /// started again.
 ///
-/// Each is given once in a process. It is below the ports that the system hands
-/// out, so that no outgoing connection and no listener of any port can take it
-/// before the server does, or while it restarts.
+/// It stays the caller's for as long as this process lives. It is one that the
+/// system hands out to nobody, so that no outgoing connection and no listener
+/// of any port can take it before the server does, or while it restarts; and
+/// whoever else asks for such a port, in this process or another, gets another.
 pub fn free_port() -> u16 {
-    const FIRST: u16 = 20_000;
-    const COUNT: u16 = 10_000;
     static GIVEN: AtomicU16 = AtomicU16::new(0);
-    let start = u16::try_from(std::process::id() % u32::from(COUNT)).expect("less than the count");
-    loop {
-        let port = FIRST + (start + GIVEN.fetch_add(1, Ordering::Relaxed)) % COUNT;
+    static HELD: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
+    let range = unused_ports(&local_port_range());
+    let count = range.end - range.start;
+    let start = u16::try_from(std::process::id() % u32::from(count)).expect("less than the count");
+    for _ in 0..count {
+        let port = range.start + start.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % count;
+        let Some(hold) = hold(port) else { continue };
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            HELD.lock().unwrap_or_else(PoisonError::into_inner).push(hold);
             return port;
         }
+    }
+    panic!("all ports of {range:?} are taken");
+}
+
+/// A name that only one process of this network can have, and that ends with
+/// it; `None` if somebody has it.
+fn hold(port: u16) -> Option<UnixListener> {
+    let name = SocketAddr::from_abstract_name(format!("tidegate-test-port-{port}")).expect("a short name");
+    UnixListener::bind_addr(&name).ok()
+}
+
+/// The longest range of ports that everybody may use and the system hands out
+/// to nobody, of at most `COUNT_MAX`.
+fn unused_ports(handed_out: &RangeInclusive<u16>) -> Range<u16> {
+    const FIRST: u16 = 1024;
+    const COUNT_MAX: u16 = 10_000;
+    let (below, above) = (FIRST..*handed_out.start(), handed_out.end().saturating_add(1)..u16::MAX);
+    let longest = if below.len() >= above.len() { below } else { above };
+    // Its upper part: well-known servers are in the lower.
+    let unused = longest.end.saturating_sub(COUNT_MAX).max(longest.start)..longest.end;
+    // A system that hands out nearly all leaves us to chance.
+    if unused.len() < 1_000 { 20_000..30_000 } else { unused }
+}
+
+fn local_port_range() -> RangeInclusive<u16> {
+    /// Linux's own, where it does not tell.
+    const DEFAULT: RangeInclusive<u16> = 32_768..=60_999;
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let mut numbers = text.split_whitespace().map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(first)), Some(Ok(last))) => first..=last,
+        _ => DEFAULT,
     }
 }
 
@@ -180,11 +219,23 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn a_port_is_given_once_and_never_by_the_system() {
-        let given: Vec<u16> = (0..2_000).map(|_| free_port()).collect();
+    fn a_port_is_given_once() {
+        let given: Vec<u16> = (0..200).map(|_| free_port()).collect();
         assert_eq!(given.iter().collect::<HashSet<_>>().len(), given.len());
-        let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
-        let lowest: u16 = range.split_whitespace().next().unwrap().parse().unwrap();
-        assert!(given.iter().all(|port| *port < lowest), "the system hands out ports from {lowest} on");
+        // As another process would find.
+        assert!(given.iter().all(|port| hold(*port).is_none()));
+    }
+
+    #[test]
+    fn a_port_is_never_one_of_the_systems() {
+        for (handed_out, expected) in [
+            (32_768..=60_999, 22_768..32_768),
+            (10_000..=65_535, 1_024..10_000),
+            (1_024..=40_000, 55_535..65_535),
+            // Nothing is left: any will do.
+            (1_024..=65_535, 20_000..30_000),
+        ] {
+            assert_eq!(unused_ports(&handed_out), expected, "{handed_out:?}");
+        }
     }
 }

@@ -6,6 +6,8 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use crate::daemon::free_port;
+
 /// Open when it is made.
 pub struct Gate {
     port: u16,
@@ -27,9 +29,10 @@ struct Streams {
 
 impl Gate {
     pub fn new(to: u16) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let port = listener.local_addr().expect("an address").port();
-        Self { port, to, listening: Some(Listening::start(listener, to)) }
+        // One that nobody takes while it is shut.
+        let mut gate = Self { port: free_port(), to, listening: None };
+        gate.open();
+        gate
     }
 
     pub fn port(&self) -> u16 {

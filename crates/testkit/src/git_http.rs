@@ -24,7 +24,7 @@ use tokio::process::Command;
 use tokio::sync::{oneshot, watch};
 
 use crate::bare;
-use crate::daemon::Scratch;
+use crate::daemon::{Scratch, free_port};
 
 pub const USERNAME: &str = "git";
 pub const PASSWORD: &str = "correct horse";
@@ -41,6 +41,8 @@ pub enum Mode {
     Unauthorized,
     /// Each request waits first.
     Slow(Duration),
+    /// Each request waits for another mode.
+    Held,
     /// There is no room for files of more than 4 KiB.
     Full,
     /// Pushes are done and never answered.
@@ -66,8 +68,9 @@ struct Backend {
 impl GitHttp {
     pub fn start() -> Self {
         let scratch = Scratch::new();
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let address = listener.local_addr().expect("an address");
+        // A port that nobody takes while the mode is `Down`.
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        let listener = bind(address);
         let (mode, modes) = watch::channel(Mode::Up);
         let (told, listening) = watch::channel(true);
         let (stop, stopped) = oneshot::channel();
@@ -79,7 +82,7 @@ impl GitHttp {
                 let router = Router::new().fallback(serve).layer(DefaultBodyLimit::disable());
                 let router = router.with_state(Arc::new(backend));
                 tokio::select! {
-                    () = listen(listener, router, modes, told) => {}
+                    () = listen(address, listener, router, modes, told) => {}
                     _ = stopped => {}
                 }
             });
@@ -125,19 +128,21 @@ impl Drop for GitHttp {
     }
 }
 
+fn bind(address: SocketAddr) -> std::net::TcpListener {
+    std::net::TcpListener::bind(address).unwrap_or_else(|error| panic!("{address} is taken: {error}"))
+}
+
 /// Listens at one address while the mode is not `Down`.
 async fn listen(
+    address: SocketAddr,
     first: std::net::TcpListener,
     router: Router,
     mut mode: watch::Receiver<Mode>,
     told: watch::Sender<bool>,
 ) {
-    let address = first.local_addr().expect("an address");
     let mut next = Some(first);
     loop {
-        let listener = next.take().unwrap_or_else(|| {
-            std::net::TcpListener::bind(address).unwrap_or_else(|error| panic!("{address} is taken: {error}"))
-        });
+        let listener = next.take().unwrap_or_else(|| bind(address));
         listener.set_nonblocking(true).expect("a listener of the runtime");
         let listener = TcpListener::from_std(listener).expect("a listener of the runtime");
         told.send_replace(true);
@@ -154,11 +159,15 @@ async fn listen(
 }
 
 async fn serve(State(backend): State<Arc<Backend>>, request: Request) -> Response {
-    let mode = *backend.mode.borrow();
+    let mut modes = backend.mode.clone();
+    // Nobody sets another one any more: the server ends.
+    let Ok(mode) = modes.wait_for(|mode| *mode != Mode::Held).await.map(|mode| *mode) else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
     match mode {
         Mode::Down => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
         Mode::Slow(duration) => tokio::time::sleep(duration).await,
-        Mode::Up | Mode::Unauthorized | Mode::Full | Mode::Mute => {}
+        Mode::Up | Mode::Held | Mode::Unauthorized | Mode::Full | Mode::Mute => {}
     }
     let authorization = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     if mode == Mode::Unauthorized || authorization != Some(backend.authorization.as_str()) {

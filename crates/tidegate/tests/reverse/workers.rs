@@ -21,16 +21,17 @@ fn a_repository_has_its_turns_whoever_names_it() {
     place.rule("first", "live", json!({"resources": ["configmaps"]}));
     place.rule("second", "second", json!({"resources": ["configmaps"]}));
     place.apply(&place.config_map("a", "1"));
-    plane.git.set(Mode::Slow(Duration::from_millis(200)));
+    plane.git.set(Mode::Held);
     let operator = plane.operator("turns").with(&["--workers-max-per-repo=1"]).ready();
-    let mut most: f64 = 0.0;
     let second = format!("other:{}", place.config_map_path("a").replacen("live", "second", 1));
     // Of ours alone: other tests have repositories in the same cluster.
     let repository = place.url();
     let repository = repository.trim_end_matches(".git");
+    let active = || operator.metrics("gitopsreverser_repo_branch_active_workers", repository).unwrap_or_default();
+    let mut most = wait("one at work", || Some(active()).filter(|active| *active > 0.0));
+    plane.git.set(Mode::Slow(Duration::from_millis(200)));
     wait("both files", || {
-        let active = operator.metrics("gitopsreverser_repo_branch_active_workers", repository);
-        most = most.max(active.unwrap_or_default());
+        most = most.max(active());
         let is_second =
             bare::command(&place.repository).args(["cat-file", "-e", &second]).output().ok()?.status.success();
         place.file(&place.config_map_path("a")).filter(|_| is_second)
