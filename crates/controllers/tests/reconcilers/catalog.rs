@@ -74,6 +74,7 @@ async fn the_shop_becomes_ready_and_stays_quiet() {
                 && resolved("Collection", "winter", "productCount") == 1
         })
         .await;
+    running.idle(&world).await;
     running.stop().await;
 
     // A second manager finds nothing to write.
@@ -91,6 +92,7 @@ async fn a_product_moves_and_a_category_is_reparented() {
     push_shop(&world);
     let running = world.manage(HookOptions::default());
     world.until("every status is ready", all_ready).await;
+    running.idle(&world).await;
     let product = shop_files().into_iter().find(|(path, _)| path.ends_with("reading-lamp.md")).unwrap();
     let writes = world.state().status_writes.clone();
     world.apply(&product.0, &product.1.replace("name: lighting", "name: home"));

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::hooks::{Server, answered, until_failed, world};
+use crate::hooks::{Server, TIMEOUT, answered, until_failed, world};
 use crate::world::{World, condition};
 
 /// An authority, and a certificate of it for one name.
@@ -74,8 +74,9 @@ fn secured(server: &Server, ca_bundle: Option<&str>) -> World {
     let world = world(server, "");
     let bundle = ca_bundle.map(|pem| format!(", caBundle: {pem:?}")).unwrap_or_default();
     let port = server.address.port();
-    let plain = format!("{{url: 'http://{}/', timeout: 200ms}}", server.address);
-    let hook = server.hook("").replace(&plain, &format!("{{url: 'https://localhost:{port}/', timeout: 5s{bundle}}}"));
+    let plain = format!("{{url: 'http://{}/', timeout: {TIMEOUT}}}", server.address);
+    let hook =
+        server.hook("").replace(&plain, &format!("{{url: 'https://localhost:{port}/', timeout: {TIMEOUT}{bundle}}}"));
     assert!(hook.contains("https://"), "{hook}");
     world.apply("hook.yaml", &hook);
     world

@@ -14,11 +14,13 @@ use tidegate_admission::{
 use tidegate_controllers::hooks::HookOptions;
 use tidegate_model::kinds::KindSet;
 use tidegate_model::{EncodedObject, GroupResource, Object, ObjectKey, ResourceVersion};
-use tidegate_runtime::{ApiError, Fault, Item, Manager, ManagerOptions, WatchEvent};
+use tidegate_runtime::{ApiError, ControllerReport, Fault, Item, Manager, ManagerOptions, WatchEvent};
 use tokio::sync::watch;
 
+use crate::plane::moment;
+
 /// A test that waits longer for a state is stuck.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Clone)]
 pub struct World(pub Arc<Shared>);
@@ -176,6 +178,26 @@ impl Running {
     pub async fn abort(self) {
         self.task.abort();
         let _ = self.task.await;
+    }
+
+    /// Until every controller has heard of all that there is, its own writes
+    /// among it, and has nothing to do.
+    pub async fn idle(&self, world: &World) {
+        let is_idle = || {
+            let version = world.state().version.to_string();
+            let has_heard = |report: &ControllerReport| report.checkpoint.as_ref() == Some(&version);
+            let rests = |report: &ControllerReport| report.queue_depth + report.in_flight == 0;
+            let reports = self.manager.reports();
+            !reports.is_empty() && reports.iter().all(|report| has_heard(report) && rests(report))
+        };
+        let wait = async {
+            while !is_idle() {
+                moment().await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, wait).await.is_err() {
+            panic!("at {} there is work: {:#?}", world.state().version, self.manager.reports());
+        }
     }
 
     pub fn controllers(&self) -> Vec<String> {
