@@ -1,12 +1,11 @@
 //! The example shop, pushed to a real server that reconciles it.
 
 use std::path::Path;
-use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::git::Hosted;
-use super::process::{PATIENCE, Site};
+use super::process::{Site, until};
 
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
@@ -24,13 +23,6 @@ fn copy(from: &Path, to: &Path) {
 fn list(site: &Site, kind: &str) -> Vec<Value> {
     let listed: Value = serde_json::from_str(&site.say(&format!("get {kind} -A -o json")).good()).unwrap();
     listed["items"].as_array().unwrap().clone()
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !holds() {
-        assert!(started.elapsed() < PATIENCE, "{what} did not come true");
-    }
 }
 
 fn is_ready(object: &Value) -> bool {

@@ -4,13 +4,12 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Instant;
 
 use rustix::process::Signal;
 use tidegate_testkit::daemon::free_port;
 
 use super::git::Hosted;
-use super::process::{PATIENCE, QUIET, Running, Said, Site};
+use super::process::{QUIET, Running, Said, Site, until};
 
 fn control(site: &Site, flags: &str) -> Running {
     Running::start(&mut site.client(&format!("control {flags}")))
@@ -24,13 +23,6 @@ fn get(port: u16, path: &str) -> Option<(u16, String)> {
     stream.read_to_string(&mut text).ok()?;
     let status = text.split(' ').nth(1)?.parse().ok()?;
     Some((status, text.split_once("\r\n\r\n")?.1.to_owned()))
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !holds() {
-        assert!(started.elapsed() < PATIENCE, "{what} did not come true");
-    }
 }
 
 fn warnings(log: &str) -> Vec<&str> {
@@ -117,7 +109,10 @@ fn a_server_that_is_away_is_one_line() {
     manager.signal(Signal::TERM);
     assert!(manager.wait().success());
     let log = manager.err.rest();
-    assert!(warnings(&log).len() <= 2, "more than a line each: {:#?}", warnings(&log));
+    // A lease that ended meanwhile, where a start takes that long, is its own matter.
+    let is_term = |line: &&str| line.contains("the term has ended");
+    let (terms, outages): (Vec<_>, Vec<_>) = warnings(&log).into_iter().partition(is_term);
+    assert!(outages.len() <= 2 && terms.len() <= 1, "more than a line each: {:#?}", warnings(&log));
     drop(server);
 }
 

@@ -1,12 +1,10 @@
 //! The controller manager as a process: killed, frozen, taken over from.
 
-use std::time::Instant;
-
 use rustix::process::Signal;
 use serde_json::Value;
 
 use super::git::{Hosted, Tree};
-use super::process::{PATIENCE, Running, Site};
+use super::process::{Running, Site, until, until_seen};
 
 const ROUNDS: usize = 4;
 
@@ -32,16 +30,13 @@ fn push(tree: &Tree, round: usize) {
 
 /// Until every product's status speaks of its last generation.
 fn settled(site: &Site) {
-    let started = Instant::now();
-    loop {
+    until_seen("every status is of the last generation", || {
         let listed: Value = serde_json::from_str(&site.say("get products -A -o json").good()).unwrap();
         let items = listed["items"].as_array().unwrap();
         let is_current = |item: &Value| item["status"]["observedGeneration"] == item["metadata"]["generation"];
-        if !items.is_empty() && items.iter().all(is_current) {
-            return;
-        }
-        assert!(started.elapsed() < PATIENCE, "not settled: {listed:#}");
-    }
+        let is_settled = !items.is_empty() && items.iter().all(is_current);
+        is_settled.then_some(()).ok_or_else(|| format!("{listed:#}"))
+    });
 }
 
 #[test]
@@ -50,7 +45,7 @@ fn statuses_follow_whoever_is_killed() {
     let mut manager = control(&site, "only");
     for round in 0..ROUNDS {
         push(&tree, round);
-        while tree.push(&["-q"]).code != Some(0) {}
+        until("the push is taken", || tree.push(&["-q"]).code == Some(0));
         manager.signal(Signal::KILL);
         manager.wait();
         if round % 2 == 1 {
@@ -112,13 +107,6 @@ fn what_operators_are_told() {
         is_gone && said.err.contains("no controller manager runs") && said.err.contains("next: ")
     });
     drop(server);
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !holds() {
-        assert!(started.elapsed() < PATIENCE, "{what} did not come true");
-    }
 }
 
 #[test]

@@ -4,13 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
 use serde_json::Value;
 use tidegate_testkit::daemon::free_port;
 
 use super::git::{Hosted, Tree};
-use super::process::{PATIENCE, Running, Site};
+use super::process::{Running, Site, until_seen};
 
 const SECRET: &str = "s3cret";
 
@@ -42,10 +41,10 @@ fn blog(site: &Site) -> Value {
 }
 
 fn until(site: &Site, what: &str, holds: impl Fn(&Value) -> bool) {
-    let started = Instant::now();
-    while !holds(&blog(site)) {
-        assert!(started.elapsed() < PATIENCE, "{what} did not come true: {:#}", blog(site));
-    }
+    until_seen(what, || {
+        let blog = blog(site);
+        holds(&blog).then_some(()).ok_or_else(|| format!("{blog:#}"))
+    });
 }
 
 fn condition<'o>(object: &'o Value, kind: &str) -> &'o Value {

@@ -6,13 +6,29 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tidegate_testkit::daemon::free_port;
 
 /// For a machine that is busy with everything else; nothing takes as long.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Between two looks: the machine belongs to what is waited for.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    until_seen(what, || holds().then_some(()).ok_or_else(String::new));
+}
+
+/// The same, for a look that tells what it sees instead.
+pub fn until_seen(what: &str, mut look: impl FnMut() -> Result<(), String>) {
+    let started = Instant::now();
+    while let Err(seen) = look() {
+        assert!(started.elapsed() < PATIENCE, "{what} did not come true {seen}");
+        std::thread::sleep(LOOK_INTERVAL);
+    }
+}
 
 pub fn tidegate(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));

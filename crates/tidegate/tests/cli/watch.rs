@@ -1,11 +1,9 @@
 //! `tidegate watch`, over the life and death of its server.
 
-use std::time::Instant;
-
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::process::{PATIENCE, QUIET, Running, Site};
+use super::process::{QUIET, Running, Site, until};
 
 /// `ADDED chair`.
 fn short(line: &str) -> String {
@@ -71,15 +69,7 @@ fn a_killed_server_is_no_different() {
 /// The server's own count of watches, from its metrics.
 fn watch_is_open(site: &Site) {
     let token = std::fs::read_to_string(site.path("tidegate-data/admin.token")).unwrap();
-    let deadline = Instant::now() + PATIENCE;
-    while Instant::now() < deadline {
-        let text = metrics(site.port, token.trim());
-        if text.lines().any(|line| line == "tidegate_watches 1") {
-            return;
-        }
-        std::thread::yield_now();
-    }
-    panic!("no watch was opened");
+    until("a watch is open", || metrics(site.port, token.trim()).lines().any(|line| line == "tidegate_watches 1"));
 }
 
 pub fn metrics(port: u16, token: &str) -> String {

@@ -3,11 +3,10 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Instant;
 
 use rustix::process::Signal;
 
-use super::super::process::{PATIENCE, Site, said};
+use super::super::process::{Site, said, until};
 use super::{CRD, Hosted, Tree, admin, git, url, widget};
 
 const GOODS: &str = "default/goods";
@@ -32,14 +31,6 @@ fn delete(hosted: &Hosted) {
 fn kept(site: &Site) -> Vec<PathBuf> {
     let entries = fs::read_dir(site.path("tidegate-data/repos/.deleted/default")).into_iter().flatten();
     entries.map(|entry| entry.unwrap().path()).collect()
-}
-
-pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::yield_now();
-    }
 }
 
 #[test]
@@ -80,7 +71,7 @@ fn it_is_done_again_from_any_step() {
     let mut hosted = with_goods(&[]);
     let live = hosted.site.path("tidegate-data/repos/default/goods.git");
     delete(&hosted);
-    wait_until("it is put away", || !kept(&hosted.site).is_empty());
+    until("it is put away", || !kept(&hosted.site).is_empty());
     hosted.server.signal(Signal::KILL);
     hosted.server.wait();
     // The sign that it has to go may still be there, its directory is not.
@@ -103,11 +94,11 @@ fn what_others_need_stays_until_they_do_not() {
     let hosted = with_goods(&["--set", "git.deleted_grace=1s"]);
     hosted.tree.write("c.yaml", &widget("c", 1)).commit().pushed();
     delete(&hosted);
-    wait_until("its objects go", || hosted.site.say("get widgets -o name").good() == "widgets.example.com/c\n");
+    until("its objects go", || hosted.site.say("get widgets -o name").good() == "widgets.example.com/c\n");
     assert_eq!(super::recovery::ready(hosted.site.port).0, 200);
     hosted.tree.git(&["rm", "-q", "c.yaml"]).good();
     hosted.tree.commit().pushed();
-    wait_until("the kind goes", || !hosted.site.say("kinds").good().contains("widgets"));
+    until("the kind goes", || !hosted.site.say("kinds").good().contains("widgets"));
     let live = hosted.site.path("tidegate-data/repos/default/goods.git");
-    wait_until("its data goes", || !live.exists() && kept(&hosted.site).is_empty());
+    until("its data goes", || !live.exists() && kept(&hosted.site).is_empty());
 }

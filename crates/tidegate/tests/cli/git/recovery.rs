@@ -8,8 +8,7 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use super::super::process::said;
-use super::deleted::wait_until;
+use super::super::process::{said, until};
 use super::{CRD, Hosted, Tree, admin, git, widget};
 
 #[test]
@@ -105,7 +104,7 @@ fn a_note_that_was_not_written_is_written_after_the_start() {
     let goods = Tree::clone(&hosted.site, "default/goods", "goods");
     goods.write("a.yaml", &widget("a", 1)).commit().pushed();
     let noted = |hosted: &Hosted, commit: &str, objects: usize| {
-        wait_until("it is noted", || {
+        until("it is noted", || {
             let text = hosted.site.say("get repository goods -o json").good();
             let object: serde_json::Value = serde_json::from_str(&text).unwrap();
             let note = &object["status"]["inForce"];

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use super::super::process::{PATIENCE, Said, Site, said};
+use super::super::process::{Said, Site, said, until_seen};
 use super::recovery::ready;
 use super::{CRD, Hosted, Tree, admin, git, widget};
 
@@ -69,14 +69,11 @@ impl Pair {
 
     /// Until the Repository says so.
     fn wait(&self, pointer: &str, expected: &str) {
-        let started = std::time::Instant::now();
-        loop {
+        until_seen(&format!("{pointer} is {expected}"), || {
             let status = serde_json::json!({"status": self.status()});
-            if status.pointer(pointer).and_then(serde_json::Value::as_str) == Some(expected) {
-                return;
-            }
-            assert!(started.elapsed() < PATIENCE, "{pointer} is not {expected} in {status:#}");
-        }
+            let is_so = status.pointer(pointer).and_then(serde_json::Value::as_str) == Some(expected);
+            is_so.then_some(()).ok_or_else(|| format!("{status:#}"))
+        });
     }
 
     fn condition(&self, kind: &str) -> serde_json::Value {

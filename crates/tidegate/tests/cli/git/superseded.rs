@@ -5,8 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc;
 use std::thread;
 
-use super::super::process::PATIENCE;
-use super::deleted::wait_until;
+use super::super::process::{PATIENCE, until};
 use super::{CRD, Hosted, Tree, admin, widget};
 
 const SOURCE: &str = "apiVersion: tidegate.dev/v1\nkind: Repository\nmetadata: {name: source, namespace: default}\n\
@@ -90,7 +89,7 @@ fn a_repository_that_is_deleted_during_a_fetch_leaves_nothing() {
     let (_host, near, gate) = fetching();
     near.tree.git(&["rm", "-q", "mirror.yaml"]).good();
     near.tree.commit().pushed();
-    wait_until("it is put away", || left(&near).is_empty());
+    until("it is put away", || left(&near).is_empty());
     gate.open();
     // The next look at it comes after the fetch.
     let gone = near.site.say("repo sync default/mirror");
