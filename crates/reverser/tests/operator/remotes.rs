@@ -150,21 +150,13 @@ fn a_remote_that_rejects_is_quoted_and_tried_until_it_does_not() {
 #[test]
 fn a_git_server_that_is_down_for_a_minute_while_objects_change() {
     const OBJECTS: usize = 4;
-    const OUTAGE: Duration = Duration::from_secs(60);
     let git = GitHttp::start();
     let place = Place::create(&shared().cluster, &git, "down");
     place.rule("maps", "live", json!({"resources": ["configmaps"]}));
     place.wait_ready(&["maps"]);
     git.set(Mode::Down);
     let people = [cluster::ALICE, cluster::BOB];
-    let (began, mut rounds) = (Instant::now(), 0);
-    while began.elapsed() < OUTAGE {
-        for object in 0..OBJECTS {
-            let value = (rounds * OBJECTS + object).to_string();
-            place.apply_as(people[rounds % 2], &place.config_map(&format!("m{object}"), &value));
-        }
-        rounds += 1;
-    }
+    let rounds = write_for_a_minute(&place, people, OBJECTS);
     place.wait_reason("gitdestination", "live", "ConnectionFailed");
     assert!(place.files().is_empty());
     git.set(Mode::Up);
@@ -178,4 +170,25 @@ fn a_git_server_that_is_down_for_a_minute_while_objects_change() {
         assert_eq!(authors, expected);
     }
     place.wait_reason("gitdestination", "live", "Mirroring");
+}
+
+/// Changes of each object by one person and then the other; how many of each.
+fn write_for_a_minute(place: &Place<'_>, people: [&str; 2], objects: usize) -> usize {
+    const OUTAGE: Duration = Duration::from_secs(60);
+    /// A pace that leaves the machine to the other tests.
+    const PAUSE: Duration = Duration::from_secs(1);
+    let writers = people.map(|person| place.cluster.writer(person, &place.namespace));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (began, mut rounds) = (Instant::now(), 0);
+        while began.elapsed() < OUTAGE {
+            for object in 0..objects {
+                let value = (rounds * objects + object).to_string();
+                writers[rounds % 2].apply(&format!("m{object}"), &json!({"value": value})).await;
+            }
+            rounds += 1;
+            tokio::time::sleep(PAUSE).await;
+        }
+        rounds
+    })
 }
