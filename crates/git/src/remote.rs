@@ -369,9 +369,10 @@ mod tests {
         let search_path = std::env::var_os("PATH").unwrap();
         let program = Program { git, search_path, home: home.path().to_owned() };
         let mut remote = remote("https://h/a", Credentials::Anonymous);
-        remote.limits.stall_max = Duration::from_secs(1);
+        // Long enough for the start of a shell on a busy machine.
+        remote.limits.stall_max = Duration::from_secs(3);
         let error = remote.call(&program, home.path(), "push", &[]).await.unwrap_err();
-        assert!(matches!(error, RemoteError::Stalled { seconds: 1 }), "{error}");
+        assert!(matches!(error, RemoteError::Stalled { seconds: 3 }), "{error}");
         let pid = std::fs::read_to_string(home.path().join("pid")).unwrap();
         assert!(!Path::new("/proc").join(pid.trim()).exists());
         std::fs::write(&program.git, "#!/bin/sh\necho 'remote: no room' >&2; sleep 1000 & wait\n").unwrap();

@@ -69,9 +69,10 @@ async fn refusals_have_their_reason() {
         let (reason, message) = reason(&url, RemoteLimits::default()).await;
         assert_eq!(reason, expected, "{head}: {message}");
     }
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    // Somebody's port, where nobody listens.
+    let nobody = tokio::net::TcpSocket::new_v4().unwrap();
+    nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = nobody.local_addr().unwrap();
     let (reason, message) = reason(&format!("http://{address}/a"), RemoteLimits::default()).await;
     assert_eq!(reason, "Unreachable", "{message}");
 }

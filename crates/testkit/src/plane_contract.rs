@@ -11,6 +11,9 @@ use tidegate_runtime::{
     ApiError, Fault, Fence, Item, Kind, Lease, LeaseRequest, Plane, Precondition, StateChange, WatchEvent, WatchStream,
 };
 
+/// Much longer than the suite takes: no term ends by itself.
+const LEASE_TIME: Duration = Duration::from_secs(600);
+
 /// A kind that the contract can be run on.
 pub const WIDGETS: &str = "
 apiVersion: apiextensions.k8s.io/v1
@@ -118,7 +121,7 @@ async fn leases(plane: &dyn Plane) {
     let first = term(plane, "one").await;
     let theirs = plane.lease(&acquire("two")).await.unwrap();
     assert_eq!((&*theirs.holder, theirs.transitions), ("one", first.transitions), "it is taken");
-    let renew = |fence: &Fence| LeaseRequest::Renew { fence: fence.clone(), duration: Duration::from_secs(15) };
+    let renew = |fence: &Fence| LeaseRequest::Renew { fence: fence.clone(), duration: LEASE_TIME };
     plane.lease(&renew(&first)).await.unwrap();
     let again = term(plane, "one").await;
     assert_eq!(again.transitions, first.transitions + 1, "a new life is a new term");
@@ -225,8 +228,8 @@ async fn patch(plane: &dyn Plane, kind: &Kind, item: &Item, status: serde_json::
 }
 
 fn acquire(holder: &str) -> LeaseRequest {
-    let duration = Duration::from_secs(15);
-    LeaseRequest::Acquire { namespace: "system".into(), name: "contract".into(), holder: holder.into(), duration }
+    let (namespace, name) = ("system".into(), "contract".into());
+    LeaseRequest::Acquire { namespace, name, holder: holder.into(), duration: LEASE_TIME }
 }
 
 async fn term(plane: &dyn Plane, holder: &str) -> Fence {

@@ -15,7 +15,7 @@ use crate::support::{apply, options};
 mod example;
 
 /// A test that waits longer for a state is stuck.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const CREATE: &str = "mutation { createToken(input: {namespace: \"default\", serviceAccount: \"greeter\"}) { token } }";
 const GREETING: &str = "{ node: resource(apiVersion: \"example.com/v1\", kind: \"Greeting\", namespace: \"default\", \

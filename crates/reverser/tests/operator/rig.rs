@@ -42,7 +42,7 @@ impl Rig {
         let (controller_manager, apiserver_flags) = (flags.has_controllers, paging.into_iter().collect());
         let cluster = Cluster::start(Options { users, controller_manager, apiserver_flags });
         cluster.apply(ADMIN, &manifests(&INSTALL));
-        cluster.admin(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
+        cluster.admin(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"]);
         for person in [ALICE, BOB].iter().chain(&people) {
             cluster.grant(person, "cluster-admin");
         }

@@ -210,14 +210,18 @@ async fn a_shutdown_closes_cleanly() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_protocol_is_kept() {
+async fn who_does_not_begin_is_let_go() {
     let server = TestServer::start_with(|options| options.graphql.init_timeout = Duration::from_millis(50)).await;
+    let mut silent = Socket::open(&server.client.url).await;
+    assert_eq!(silent.next().await, Err(4408));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_protocol_is_kept() {
+    let server = TestServer::start().await;
     let url = &server.client.url;
     let init =
         json!({"type": "connection_init", "payload": {"Authorization": format!("bearer {}", server.client.token)}});
-
-    let mut silent = Socket::open(url).await;
-    assert_eq!(silent.next().await, Err(4408));
 
     let mut hasty = Socket::open(url).await;
     hasty.subscribe("1", "{ whoami { user } }", json!({})).await;

@@ -11,7 +11,7 @@ use tidegate_assets::Program;
 use super::{ADMIN, Cluster, find};
 
 /// A moment in fact; the machine may be busy.
-const GRANT_MAX: Duration = Duration::from_secs(60);
+const GRANT_MAX: Duration = Duration::from_secs(120);
 
 pub(super) struct Kubectl {
     program: PathBuf,

@@ -58,7 +58,7 @@ fn controllers_run_on_request_and_users_have_groups() {
         ),
     );
     cluster.admin(&["delete", "configmap", "owner"]);
-    cluster.admin(&["wait", "--for=delete", "configmap/child", "--timeout=60s"]);
+    cluster.admin(&["wait", "--for=delete", "configmap/child", "--timeout=120s"]);
 }
 
 fn whoami(cluster: &Cluster, user: &str) -> String {

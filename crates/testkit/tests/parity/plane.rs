@@ -19,7 +19,7 @@ use crate::definitions::{self, Definition};
 /// Requests under way at once.
 const REQUESTS_MAX: usize = 16;
 const DIFFERENCES_SHOWN_MAX: usize = 40;
-const ESTABLISHED_MAX: Duration = Duration::from_secs(60);
+const ESTABLISHED_MAX: Duration = Duration::from_secs(120);
 
 pub struct Plane {
     runtime: Runtime,

@@ -33,7 +33,7 @@ impl Plane {
         let printed = said(tidegate(scratch.path()).args(["reverse", "install", "--print"])).good();
         let applied = cluster.kubectl(ADMIN, &["apply", "-f", "-"], &printed);
         applied.unwrap_or_else(|complaint| panic!("{complaint}"));
-        cluster.admin(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
+        cluster.admin(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"]);
         for person in [ALICE, BOB] {
             cluster.grant(person, "cluster-admin");
         }

@@ -174,7 +174,7 @@ fn packs_of_many_pushes() {
         most = most.max(packs());
     }
     // The last push may have returned before its packs were looked at.
-    super::deleted::wait_until("there are few", || packs() <= 33);
+    crate::process::until("there are few", || packs() <= 33);
     assert!(most >= 30, "each push left one: {most}");
     said(&mut git(&hosted.bare(), &["fsck", "--full", "--strict"])).good();
     assert_eq!(hosted.field("widget a", "/spec/size"), "39");
