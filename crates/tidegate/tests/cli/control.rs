@@ -155,7 +155,8 @@ fn binding(role: &str) -> String {
 fn a_wrong_role_is_a_line_for_each_thing_that_is_missing() {
     let Hosted { site, server, tree } = Hosted::start_with(QUIET);
     site.say("token create --service-account default/robot -o robot.token").good();
-    let mut manager = control(&site, "--token-file robot.token --lease-duration 1s");
+    // It asks again after a third of that; a term does not end by itself, also on a busy machine.
+    let mut manager = control(&site, "--token-file robot.token --lease-duration 10s");
     let remedy = "bind it to the ClusterRole `system:controller-manager`";
     let line = manager.err.until(remedy);
     assert!(line.contains("\"missing\":\"patch leases.coordination.k8s.io\""), "{line}");
@@ -182,7 +183,7 @@ fn a_wrong_role_is_a_line_for_each_thing_that_is_missing() {
 fn two_managers_of_one_name_do_not_fight() {
     let site = Site::new();
     let _server = site.serve_with(QUIET);
-    let named = |flags: &str| control(&site, &format!("--holder same --lease-duration 2s{flags}"));
+    let named = |flags: &str| control(&site, &format!("--holder same --lease-duration 10s{flags}"));
     let mut first = named("");
     let leading = first.err.until("\"leading\"");
     let mut second = named("");

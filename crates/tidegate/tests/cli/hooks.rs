@@ -67,15 +67,15 @@ fn the_python_example_reconciles_sites() {
     // A hook without its kind is stopped, and nobody is gone.
     tree.git(&["rm", "-q", "crd.yaml", "blog.yaml"]).good();
     tree.commit().pushed();
-    let started = Instant::now();
-    loop {
+    until_seen("somebody says why", || {
         let said = site.say("controllers");
-        if said.out.lines().any(|line| line.starts_with("hook.sites.") && line.contains(" none (KindNotFound) ")) {
-            assert!(said.err.contains("tidegate get hooks -o yaml"), "{}", said.err);
-            break;
+        let is_told = |line: &str| line.starts_with("hook.sites.") && line.contains(" none (KindNotFound) ");
+        if !said.out.lines().any(is_told) {
+            return Err(said.out);
         }
-        assert!(started.elapsed() < PATIENCE, "nothing says why: {}", said.out);
-    }
+        assert!(said.err.contains("tidegate get hooks -o yaml"), "{}", said.err);
+        Ok(())
+    });
     drop(server);
 }
 
