@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use rustix::process::Signal;
 
+pub use super::super::process::until as wait_until;
 use super::super::process::{Site, said, until};
 use super::{CRD, Hosted, Tree, admin, git, url, widget};
 

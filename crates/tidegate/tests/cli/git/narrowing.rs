@@ -45,7 +45,7 @@ fn another_folder_takes_its_objects_with_it() {
     let goods = Tree::clone(&site, "default/goods", "goods");
     goods.write("deploy/a.yaml", &widget("a", 1)).write("b.yaml", &widget("b", 1)).commit().pushed();
     tree.write("goods.yaml", &repository("  path: deploy\n")).commit().pushed();
-    crate::process::until("the folder is projected", || {
+    super::deleted::wait_until("the folder is projected", || {
         site.say("get widgets -o name").good() == "widgets.example.com/a\n"
     });
     assert!(site.say("repo verify").good().matches("agree").count() == 2);
