@@ -11,7 +11,7 @@ use crate::support::{apply, options};
 
 // Its `main` is for whoever runs it.
 #[allow(dead_code)]
-#[path = "../../examples/greeter.rs"]
+#[path = "../../../../examples/greeter/src/main.rs"]
 mod example;
 
 /// A test that waits longer for a state is stuck.

@@ -5,7 +5,7 @@
 //! service account:
 //!
 //! ```text
-//! cargo run -p tidegate-client --example greeter -- http://127.0.0.1:7300 greeter.token
+//! cargo run -p greeter -- http://127.0.0.1:7300 greeter.token
 //! ```
 
 use std::error::Error;
