@@ -108,6 +108,13 @@ impl Repository {
         }
     }
 
+    /// Whether the head of `branch` has a folder at `path`.
+    pub async fn has_folder(&self, branch: &str, path: &str) -> Result<bool, GitError> {
+        let folder = format!("refs/heads/{branch}:{path}");
+        let output = finish("cat-file", self.command().args(["cat-file", "-t", &folder])).await?;
+        Ok(output.status.success() && output.stdout.starts_with(b"tree"))
+    }
+
     /// What differs under `path` (all, if empty) between two commits or trees.
     pub async fn diff(&self, old: &ObjectId, new: &ObjectId, path: &str) -> Result<Vec<Changed>, GitError> {
         let mut command = self.command();

@@ -160,7 +160,13 @@ impl Hosting {
         self.folder.join(&*id.namespace).join(format!("{}.git", id.name))
     }
 
-    fn describe(&self, id: &RepositoryId, object: Option<&Object>) -> Hosted {
+    /// As its object says now; `None` if there is none.
+    pub fn as_stored(&self, id: &RepositoryId) -> Result<Option<Hosted>, StoreError> {
+        Ok(self.object(id)?.map(|object| self.describe(id, Some(&object))))
+    }
+
+    /// As `object` says, or by default.
+    pub fn describe(&self, id: &RepositoryId, object: Option<&Object>) -> Hosted {
         let spec = object.and_then(Object::spec).unwrap_or(&Value::Null);
         let text = |field: &str| spec[field].as_str().unwrap_or_default();
         let branches = [spec["remote"]["branch"].as_str(), spec["branch"].as_str()];

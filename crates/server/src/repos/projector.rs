@@ -134,7 +134,7 @@ impl Projector {
         Ok(match self.admit(&turn, asked.hosted, &work)? {
             Err(lines) => Judged::Bad(lines),
             Ok(admitted) => {
-                let objections = work.objections(self.plain_http);
+                let objections = work.objections(&self.hosting, &asked.hosted.rules, self.plain_http).await?;
                 if !objections.is_empty() {
                     return Ok(Judged::Bad(lines(&objections)));
                 }

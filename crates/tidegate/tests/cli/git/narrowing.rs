@@ -51,6 +51,36 @@ fn another_folder_takes_its_objects_with_it() {
     assert!(site.say("repo verify").good().matches("agree").count() == 2);
 }
 
+/// One letter would take all objects away.
+#[test]
+fn a_place_that_is_not_there_is_refused_while_anything_is_in_force() {
+    let Hosted { site, server: _server, tree } = Hosted::start();
+    tree.write("crd.yaml", CRD).write("goods.yaml", &repository("  branch: trunk\n")).commit().pushed();
+    // Nothing is in force yet, so nothing can go.
+    tree.write("goods.yaml", &repository("  branch: main\n")).commit().pushed();
+    let goods = Tree::clone(&site, "default/goods", "goods");
+    goods.write("deploy/a.yaml", &widget("a", 1)).write("b.yaml", &widget("b", 1)).commit().pushed();
+    for (spec, told) in [
+        (
+            "  branch: mian\n",
+            "goods.yaml:5: spec.branch: repository default/goods has no branch `mian`, and its 2 objects in force would go: push the branch first",
+        ),
+        (
+            "  branch: main\n  path: deplyo\n",
+            "goods.yaml:6: spec.path: repository default/goods has no folder `deplyo` on main, and its 2 objects in force would go: push it first",
+        ),
+    ] {
+        let refused = tree.write("goods.yaml", &repository(spec)).commit().refused();
+        assert!(refused.contains(told), "{refused}");
+    }
+    assert_eq!(site.say("get widgets -o name").good().lines().count(), 2);
+    goods.git(&["push", "-q", "origin", "HEAD:refs/heads/mian"]).good();
+    tree.write("goods.yaml", &repository("  branch: mian\n  path: deploy\n")).commit().pushed();
+    super::deleted::wait_until("the folder is projected", || {
+        site.say("get widgets -o name").good() == "widgets.example.com/a\n"
+    });
+}
+
 #[test]
 fn a_branch_that_git_does_not_know_is_refused() {
     let Hosted { site: _site, server: _server, tree } = Hosted::start();
