@@ -18,7 +18,7 @@ const ONE_FILE_PUSHES_MAX: usize = 2_000;
 const MANY_FILES: usize = 10_000;
 const CHANGED_FILES: usize = 100;
 const FEW_FOLDERS: usize = 10;
-const CHANGES: usize = 9;
+const CHANGES: usize = 25;
 const EVENTS_TIME_MAX: Duration = Duration::from_secs(300);
 
 pub struct Sizes {
