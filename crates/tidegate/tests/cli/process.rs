@@ -106,10 +106,14 @@ impl Lines {
 
     /// Everything, of a process that has ended.
     pub fn rest(&mut self) -> String {
-        while let Ok(line) = self.receiver.recv_timeout(PATIENCE) {
-            self.seen.push(line);
-        }
+        let unread = self.unread();
+        self.seen.extend(unread);
         self.seen.join("\n")
+    }
+
+    /// What nobody has read yet, of a process that has ended.
+    pub fn unread(&self) -> Vec<String> {
+        std::iter::from_fn(|| self.receiver.recv_timeout(PATIENCE).ok()).collect()
     }
 }
 
