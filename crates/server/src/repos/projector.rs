@@ -34,7 +34,7 @@ pub enum ProjectorError {
     #[error("failed to project the repository")]
     Project(#[from] ProjectError),
     #[error(
-        "the commit {commit} that is in force is not in the repository, as after an older backup: see `tidegate repo verify {id}`, and let it mend the store with --repair"
+        "the commit {commit} that is in force is not in the repository, as after an older backup: push it again from a clone that has it, or see `tidegate repo verify {id}` and let it mend the store with --repair"
     )]
     Unknown { id: RepositoryId, commit: ObjectId },
     #[error("the Repository {0} was deleted meanwhile")]
@@ -339,10 +339,11 @@ impl Projector {
     }
 
     fn report(&self, id: &RepositoryId, failure: Option<String>) {
-        if let Some(reason) = &failure {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        // Said once, however often it is looked at.
+        if let Some(reason) = failure.as_ref().filter(|reason| failures.get(id) != Some(reason)) {
             tracing::error!(repository = %id, reason, "the head of the repository is not in force");
         }
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         match failure {
             Some(reason) => drop(failures.insert(id.clone(), reason)),
             None => drop(failures.remove(id)),

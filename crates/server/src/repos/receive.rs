@@ -162,11 +162,16 @@ impl Receiver {
     }
 
     async fn answer(&self, hosted: &Hosted, request: &PushRequest, incoming: Incoming) -> Answer {
-        self.decide(hosted, request, incoming).await.unwrap_or_else(|error| {
-            let reason = chain(&error);
-            tracing::error!(repository = %hosted.id, reason, "a push failed");
-            Answer::failed(&reason)
-        })
+        match self.decide(hosted, request, incoming).await {
+            Ok(answer) => answer,
+            // It names what to do, and the pusher may be the one who can.
+            Err(error @ ProjectorError::Unknown { .. }) => Answer::refused(vec![error.to_string()]),
+            Err(error) => {
+                let reason = chain(&error);
+                tracing::error!(repository = %hosted.id, reason, "a push failed");
+                Answer::failed(&reason)
+            }
+        }
     }
 
     async fn decide(

@@ -77,7 +77,12 @@ fn show(report: &Report) -> io::Result<()> {
     let commit =
         |id: &Option<String>| id.as_deref().map_or_else(|| "none".to_owned(), |id| id.chars().take(12).collect());
     if report.agrees() {
-        return writeln!(out, "{repository}: store and {branch} agree at {}", commit(head));
+        return match head {
+            Some(_) => writeln!(out, "{repository}: store and {branch} agree at {}", commit(head)),
+            None => {
+                writeln!(out, "{repository}: store and {branch} agree: nothing has been pushed, nothing is in force")
+            }
+        };
     }
     if head != projected {
         writeln!(out, "{repository}: in force is {}, {branch} is {}", commit(projected), commit(head))?;

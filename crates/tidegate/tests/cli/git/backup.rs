@@ -64,6 +64,7 @@ fn an_older_repository_is_named_compared_and_mended_from() {
     tree.write("a.yaml", &widget("a", 5)).commit();
     let told = tree.refused();
     assert!(told.contains("is not in the repository") && told.contains("tidegate repo verify"), "{told}");
+    assert!(told.contains("refused: nothing has changed"), "{told}");
 
     let mended = site.say("repo verify --repair").good();
     assert!(mended.contains("mended from Git, resourceVersion"), "{mended}");
@@ -72,11 +73,23 @@ fn an_older_repository_is_named_compared_and_mended_from() {
     assert!(tree.pushed().contains("+0 ~1 -0 objects"));
 }
 
+/// Whoever has the commit that is missing brings it back.
+#[test]
+fn an_older_repository_is_settled_by_a_push_of_what_it_lacks() {
+    let (site, tree) = with_an_older("repos");
+    let _server = site.serve();
+    assert!(tree.pushed().contains("+0 ~0 -0 objects"));
+    assert!(site.say("repo verify").good().contains("agree at"));
+    assert_eq!(super::recovery::ready(site.port).0, 200);
+}
+
 #[test]
 fn a_repository_that_nobody_may_push_to_is_not_mended_by_them() {
     let hosted = Hosted::start();
     let refused = hosted.site.say("repo verify system/nothing");
     assert!(refused.code == Some(1) && refused.err.contains("there is no hosted repository"), "{}", refused.err);
+    let empty = hosted.site.say("repo verify").good();
+    assert!(empty.contains("agree: nothing has been pushed"), "{empty}");
     let wrong = hosted.site.say("repo verify nonsense");
     assert!(wrong.code == Some(2) && wrong.err.contains("NAMESPACE/NAME"), "{}", wrong.err);
 }
