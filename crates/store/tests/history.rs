@@ -17,6 +17,8 @@ use tidegate_testkit::store_contract::{Fixture, open_embedded, open_strict};
 
 const WRITERS: u64 = 6;
 const COMMITS_PER_WRITER: usize = 150;
+/// Much longer than a read takes.
+const PATIENCE: Duration = Duration::from_secs(120);
 const SELECTORS: [&str; 5] = ["", "x=1", "x=2,y!=1", "y", "none=1"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -129,14 +131,17 @@ async fn connect(
     stream.told.push(Told::Resumed(stream.until));
     let mut watcher = store.watch(select(selector), Start::After(stream.until))?;
     for _ in 0..random.random_range(1..20) {
-        let patience = Duration::from_micros(random.random_range(0..3000));
-        let wait = tokio::time::timeout(patience, watcher.next()).await;
+        let is_over = is_done.load(Ordering::SeqCst);
+        if is_over && stream.until >= store.view().version() {
+            return Ok(Connection::Done);
+        }
+        // Who leaves before anything was read comes no further, and a busy
+        // machine needs longer than a moment to read: the last one waits.
+        let moment = Duration::from_micros(random.random_range(0..3000));
+        let wait = tokio::time::timeout(if is_over { PATIENCE } else { moment }, watcher.next()).await;
         stream.until = watcher.cursor();
         if let Ok(items) = wait {
             stream.record(&items?);
-        }
-        if is_done.load(Ordering::SeqCst) && stream.until >= store.view().version() {
-            return Ok(Connection::Done);
         }
     }
     Ok(Connection::Left)
