@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::net::TcpStream;
@@ -112,8 +113,8 @@ impl Socket {
             connect_async_tls_with_config(request, Some(config), true, Some(Connector::Rustls(client.tls())));
         let stream = match timeout(OPEN_TIMEOUT, connecting).await {
             Ok(Ok((stream, _))) => stream,
-            Ok(Err(error)) => return Ok(Err(refused_upgrade(&error))),
-            Err(_) => return Ok(Err(End::Lost(format!("no connection within {} s", OPEN_TIMEOUT.as_secs())))),
+            Ok(Err(error)) => return Ok(Err(refused_upgrade(&url, &error))),
+            Err(_) => return Ok(Err(unreached(&url, &format!("no connection within {} s", OPEN_TIMEOUT.as_secs())))),
         };
         let authorization = format!("Bearer {}", client.token()?);
         Ok(Self { stream }.subscribe(&authorization, variables).await)
@@ -148,7 +149,7 @@ impl Socket {
                 Some(Ok(Message::Text(text))) => text,
                 Some(Ok(Message::Close(frame))) => return Err(closed(frame)),
                 Some(Ok(_)) => continue,
-                Some(Err(error)) => return Err(End::Lost(error.to_string())),
+                Some(Err(error)) => return Err(End::Lost(described(&error))),
                 None => return Err(End::Lost("the server closed the connection".into())),
             };
             let message = serde_json::from_str(&text)
@@ -163,7 +164,7 @@ impl Socket {
     async fn send(&mut self, message: &Value) -> Result<(), End> {
         let sending = timeout(OPEN_TIMEOUT, self.stream.send(Message::text(message.to_string())));
         let sent = sending.await.map_err(|_| End::Lost("the server does not read".into()))?;
-        sent.map_err(|error| End::Lost(error.to_string()))
+        sent.map_err(|error| End::Lost(described(&error)))
     }
 }
 
@@ -193,13 +194,25 @@ fn closed(frame: Option<CloseFrame>) -> End {
 }
 
 /// A server that is starting or full says 5xx; any other refusal stays.
-fn refused_upgrade(error: &Error) -> End {
+fn refused_upgrade(url: &Url, error: &Error) -> End {
     match error {
         Error::Http(response) if !response.status().is_server_error() => End::Refused(Refusal::new(
             format!("the server does not open a WebSocket (HTTP {})", response.status()),
             "BAD_REQUEST",
         )),
-        other => End::Lost(other.to_string()),
+        other => unreached(url, &described(other)),
+    }
+}
+
+fn unreached(url: &Url, reason: &str) -> End {
+    End::Lost(format!("cannot reach {url}: {reason}"))
+}
+
+/// Without the word for which of its own errors it is.
+fn described(error: &Error) -> String {
+    match error {
+        Error::Io(error) => error.to_string(),
+        other => other.to_string(),
     }
 }
 

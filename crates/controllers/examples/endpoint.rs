@@ -46,7 +46,7 @@ fn reconcile(site: &Value) -> Value {
     let (spec, generation) = (&site["spec"], &site["metadata"]["generation"]);
     let host = spec["host"].as_str().unwrap_or_default();
     if host.ends_with(".invalid") {
-        let message = format!("nobody can serve {host}: choose another host");
+        let message = format!("nobody can serve {host}: delete the site and add it again under another host");
         return json!({"error": {"message": message, "retryable": false}});
     }
     let ready =

@@ -57,20 +57,24 @@ impl fmt::Display for ResourceVersion {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a resourceVersion: pass one that a list, a get or a watch event returned")]
+#[error("`{text}` {reason}: pass one that a list, a get or a watch event returned")]
 pub struct InvalidVersion {
     pub text: String,
+    reason: &'static str,
 }
+
+const NO_VERSION: &str = "is not a resourceVersion";
+const OFF_THE_LINE: &str = "is before or after every resourceVersion that a server can have";
 
 impl FromStr for ResourceVersion {
     type Err = InvalidVersion;
 
     fn from_str(text: &str) -> Result<Self, InvalidVersion> {
-        let invalid = || InvalidVersion { text: text.chars().take(64).collect() };
+        let invalid = |reason| InvalidVersion { text: text.chars().take(64).collect(), reason };
         if text.len() != Self::DIGITS || !text.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(invalid());
+            return Err(invalid(NO_VERSION));
         }
-        text.parse().ok().and_then(Self::checked_from_raw).ok_or_else(invalid)
+        text.parse().ok().and_then(Self::checked_from_raw).ok_or_else(|| invalid(OFF_THE_LINE))
     }
 }
 
@@ -87,10 +91,17 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in
-            ["", "0", "37", "-1", "+848736000000000", "1848736.00000000", "18487360000000000", "9999999999999999"]
-        {
-            assert!(text.parse::<ResourceVersion>().is_err(), "{text}");
+        for text in ["", "0", "37", "-1", "+848736000000000", "1848736.00000000", "18487360000000000"] {
+            let error = text.parse::<ResourceVersion>().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("`{text}` is not a resourceVersion: ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_one_is_told_apart() {
+        for text in ["9999999999999999", "0000000000000001"] {
+            let error = text.parse::<ResourceVersion>().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("`{text}` is before or after every resourceVersion")), "{error}");
         }
     }
 }

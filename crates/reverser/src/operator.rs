@@ -79,13 +79,19 @@ pub enum OperatorError {
     Certificate(#[from] CertificateError),
     #[error("failed to prepare the webhook's certificate")]
     MakeCertificate(#[from] MakeError),
-    #[error("failed to reach the API server")]
+    #[error("cannot reach the API server {address}: {reason}")]
+    Unreachable { address: String, reason: String },
+    #[error("the API server refuses what the operator needs")]
     Api(#[from] ApiError),
 }
 
 /// The uid of `kube-system`, which stands for the cluster.
 pub async fn cluster_uid(api: &Api) -> Result<String, OperatorError> {
-    let namespace = api.get("/api/v1/namespaces/kube-system").await?;
+    let unreachable = |error: ApiError| match error.no_answer() {
+        Some(reason) => OperatorError::Unreachable { address: api.address().to_owned(), reason },
+        None => error.into(),
+    };
+    let namespace = api.get("/api/v1/namespaces/kube-system").await.map_err(unreachable)?;
     Ok(namespace["metadata"]["uid"].as_str().unwrap_or_default().to_owned())
 }
 

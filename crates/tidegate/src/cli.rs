@@ -40,12 +40,20 @@ Examples:
 
 const CONTROLLERS_EXAMPLES: &str = "\
 LEADER is the manager that runs a controller: `NAME (gone)` if its lease has ended, `none (WHY)` for
-a hook that cannot be used. OLDEST is how long the first in the queue waits, BEHIND-FOR how long the
+a hook that ran and cannot be used any more. A hook that could never start has no row: its condition
+Ready tells (tidegate get hooks -o yaml). The controller of a hook is called hook.HOOK.HASH.
+OLDEST is how long the first in the queue waits, BEHIND-FOR how long the
 oldest change that is not reconciled.
 
 Examples:
   tidegate controllers
   watch -n 2 tidegate controllers              while something catches up";
+
+const COMPLETION_EXAMPLES: &str = "\
+Examples:
+  tidegate completion bash > ~/.local/share/bash-completion/completions/tidegate
+  tidegate completion zsh > ~/.zfunc/_tidegate
+  tidegate completion fish > ~/.config/fish/completions/tidegate.fish";
 
 #[derive(Parser)]
 #[command(name = "tidegate", version, about = "Git and a Kubernetes-style API, kept in step", after_help = EXAMPLES, max_term_width = 110)]
@@ -86,7 +94,11 @@ pub enum Command {
     /// Check, compact, export and import the store of a stopped server
     Store(StoreArgs),
     /// Print a completion script for a shell
-    Completion { shell: Shell },
+    #[command(after_help = COMPLETION_EXAMPLES)]
+    Completion {
+        /// The shell that reads the script
+        shell: Shell,
+    },
 }
 
 /// Which server, and who asks.

@@ -1,6 +1,6 @@
 //! The controller manager, as `serve` and `control` run it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +43,19 @@ impl Life {
         };
         ManagerOptions { role: Some(ROLE.into()), ..options }
     }
+}
+
+/// Only a warning: files are read at each use, so a volume may come later.
+pub fn secrets_warning(dir: &Path) -> Option<String> {
+    let reason = match std::fs::read_dir(dir) {
+        Ok(_) => return None,
+        Err(error) => error,
+    };
+    Some(format!(
+        "the directory of secrets {} cannot be read ({reason}): until it can, what needs a secret fails; \
+         another is named with --secrets-dir",
+        dir.display()
+    ))
 }
 
 pub fn manager(needs: Needs) -> Result<Manager> {

@@ -37,6 +37,13 @@ pub enum ReverseCommand {
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Whoever applies it must be an administrator of the cluster.
+
+Examples:
+  tidegate reverse install --print | kubectl apply -f -
+  tidegate reverse install --print --image registry.example.com/tidegate:0.1.0 > reverser.yaml
+  tidegate reverse install --print --crds-only | kubectl apply -f -     definitions alone")]
 pub struct InstallArgs {
     /// Write it to stdout, for `kubectl apply -f -`
     #[arg(long, required = true)]
@@ -57,7 +64,7 @@ pub struct InstallArgs {
 
 #[derive(Args)]
 pub struct ReverseRunArgs {
-    /// Kubeconfig; without it the service account of the pod, or KUBECONFIG
+    /// Kubeconfig; without it KUBECONFIG, else ~/.kube/config, else the service account of the pod
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig

@@ -23,7 +23,7 @@ def reconcile(site, attempt):
     """The logic: what the status of this site should say."""
     spec, generation = site["spec"], site["metadata"]["generation"]
     if spec["host"].endswith(".invalid"):
-        return {"error": {"message": f"nobody can serve {spec['host']}: choose another host", "retryable": False}}
+        return {"error": {"message": f"nobody can serve {spec['host']}: delete the site and add it again under another host", "retryable": False}}
     ready = {"type": "Ready", "status": "True", "reason": "Served", "message": "", "observedGeneration": generation}
     return {
         "status": {"observedGeneration": generation, "readyReplicas": spec["replicas"], "conditions": [ready]},

@@ -33,7 +33,7 @@ const SECRET_BYTES_MAX: u64 = 64 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
     #[error(
-        "the server has no secrets: set `secrets.dir` in its configuration to a directory of files NAMESPACE/NAME/KEY"
+        "the controller manager has no secrets: give the process that runs it, `tidegate serve` or `tidegate control`, --secrets-dir DIR with files NAMESPACE/NAME/KEY"
     )]
     NoSecrets,
     #[error("failed to read the secret {0} of the secrets directory")]

@@ -382,7 +382,7 @@ async fn a_secret_that_is_missing_is_named() {
     let running = world.manage(HookOptions::default());
     world.until_ready("ReconcileHook", "sizes", "EndpointNotUsable").await;
     let hook = world.get("ReconcileHook", "sizes").unwrap();
-    assert!(condition(&hook, "Ready")["message"].as_str().unwrap().contains("set `secrets.dir`"));
+    assert!(condition(&hook, "Ready")["message"].as_str().unwrap().contains("--secrets-dir DIR"));
     assert_eq!(server.calls(), 0);
     running.stop().await;
 }

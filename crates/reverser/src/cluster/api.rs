@@ -1,5 +1,6 @@
 //! Requests and their failures.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -47,6 +48,15 @@ impl ApiError {
         self.status() == Some(StatusCode::CONFLICT)
     }
 
+    /// What kept us from an answer, without what it happened to; `None` if
+    /// there was one.
+    pub fn no_answer(&self) -> Option<String> {
+        match self {
+            Self::Failed { source, .. } => Some(deepest(source.as_ref())),
+            Self::Refused { .. } | Self::TooLarge { .. } => None,
+        }
+    }
+
     /// With its causes, for a condition or a log.
     pub fn told(&self) -> String {
         let mut text = self.to_string();
@@ -59,15 +69,26 @@ impl ApiError {
     }
 }
 
+/// The first cause: errors of HTTP clients say their causes themselves.
+pub(super) fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
+    error.source().map_or_else(|| error.to_string(), deepest)
+}
+
 /// Cheap to clone.
 #[derive(Clone)]
 pub struct Api {
     client: Client,
+    address: Arc<str>,
 }
 
 impl Api {
-    pub fn new(client: Client) -> Self {
-        Self { client }
+    pub fn new(client: Client, address: impl Into<Arc<str>>) -> Self {
+        Self { client, address: address.into() }
+    }
+
+    /// Of the API server, for people.
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     pub async fn get(&self, path: &str) -> Result<Value, ApiError> {

@@ -5,28 +5,34 @@ use std::path::{Path, PathBuf};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
-use super::api::Api;
+use super::api::{Api, deepest};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    #[error("failed to read the kubeconfig {}", path.display())]
-    Kubeconfig { path: PathBuf, source: kube::config::KubeconfigError },
-    #[error("neither a pod's service account nor a kubeconfig was found: give --kubeconfig")]
-    Infer(#[source] kube::config::InferConfigError),
+    // A text and not a source, as it tells its own cause already.
+    #[error("failed to read the kubeconfig {}: {reason}", path.display())]
+    Kubeconfig { path: PathBuf, reason: String },
+    #[error(
+        "there is neither a kubeconfig (KUBECONFIG, ~/.kube/config: {reason}) nor the service account of a pod: \
+         give --kubeconfig FILE"
+    )]
+    Infer { reason: String },
     #[error("failed to prepare the connection to the API server")]
     Client(#[source] kube::Error),
 }
 
-/// `kubeconfig`, else what the pod or the user's home has.
+/// `kubeconfig`, else `KUBECONFIG`, else the one in the user's home, else the
+/// service account of the pod.
 pub async fn connect(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Api, ConnectError> {
     let config = match kubeconfig {
         Some(path) => {
-            let failed = |source| ConnectError::Kubeconfig { path: path.to_owned(), source };
+            let failed = |error| ConnectError::Kubeconfig { path: path.to_owned(), reason: deepest(&error) };
             let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
             let options = KubeConfigOptions { context: context.map(Into::into), ..Default::default() };
             Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)?
         }
-        None => Config::infer().await.map_err(ConnectError::Infer)?,
+        None => Config::infer().await.map_err(|error| ConnectError::Infer { reason: deepest(&error) })?,
     };
-    Ok(Api::new(Client::try_from(config).map_err(ConnectError::Client)?))
+    let address = config.cluster_url.to_string();
+    Ok(Api::new(Client::try_from(config).map_err(ConnectError::Client)?, address))
 }

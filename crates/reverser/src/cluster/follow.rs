@@ -292,7 +292,7 @@ mod tests {
             let list = serde_json::json!({"kind": "ThingList", "metadata": {"resourceVersion": "7", "continue": more}, "items": items});
             std::future::ready(Response::builder().status(status).body(Body::from(list.to_string().into_bytes())))
         });
-        Api::new(kube::Client::new(answer, "default"))
+        Api::new(kube::Client::new(answer, "default"), "https://test")
     }
 
     /// What was listed, until it is complete.
@@ -336,7 +336,7 @@ mod tests {
             let response = Response::builder().status(StatusCode::SERVICE_UNAVAILABLE).body(Body::empty());
             std::future::ready(response)
         });
-        Api::new(kube::Client::new(answer, "default"))
+        Api::new(kube::Client::new(answer, "default"), "https://test")
     }
 
     struct Nobody;

@@ -28,7 +28,7 @@ Examples:
   tidegate quarantine list
   tidegate quarantine list --controller products")]
     List {
-        /// Of one controller
+        /// Of one controller, by its NAME in `tidegate controllers`; a hook's is hook.HOOK.HASH
         #[arg(long, value_name = "NAME")]
         controller: Option<String>,
     },
@@ -41,7 +41,7 @@ Examples:
         /// Everything that is in quarantine
         #[arg(long, conflicts_with = "key")]
         all: bool,
-        /// Of one controller
+        /// Of one controller, by its NAME in `tidegate controllers`; a hook's is hook.HOOK.HASH
         #[arg(long, value_name = "NAME")]
         controller: Option<String>,
         /// The object, as NAMESPACE/NAME, or NAME for cluster scope
@@ -83,8 +83,11 @@ Examples:
     },
     /// Revoke a token before it expires, and end its open watches
     #[command(after_help = "\
+From now on the account's token of this id is refused. Tokens are not listed anywhere: an id that
+the account never had, also that of another account's token, changes nothing and is no error.
+
 Examples:
-  tidegate whoami --token-file robot.token                     shows the token's id
+  tidegate whoami --token-file robot.token                     shows the account and the token's id
   tidegate token revoke --service-account shop/robot ID")]
     Revoke {
         /// The account, as NAMESPACE/NAME
@@ -96,6 +99,10 @@ Examples:
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  tidegate repo sync shop/catalogue      fetch a remote repository now
+  tidegate repo verify                   do store and Git agree, in every repository?")]
 pub struct RepoArgs {
     #[command(subcommand)]
     pub command: RepoCommand,
@@ -113,7 +120,7 @@ Example:
   tidegate repo sync shop/catalogue")]
     Sync {
         /// The repository, as NAMESPACE/NAME
-        #[arg(value_name = "NAMESPACE/NAME", value_parser = account)]
+        #[arg(value_name = "NAMESPACE/NAME", value_parser = repository)]
         repository: Account,
     },
     /// Say where store and Git disagree; exit code 1 if they do
@@ -127,7 +134,7 @@ Examples:
   tidegate repo verify shop/catalogue --repair   and make the store what Git says")]
     Verify {
         /// Repositories as NAMESPACE/NAME; all if none is named
-        #[arg(value_name = "NAMESPACE/NAME", value_parser = account)]
+        #[arg(value_name = "NAMESPACE/NAME", value_parser = repository)]
         repositories: Vec<Account>,
         /// Make the store what the head of the projected branch says
         #[arg(long)]
@@ -162,18 +169,38 @@ pub struct StoreArgs {
 #[derive(Subcommand)]
 pub enum StoreCommand {
     /// Read every row and compare what must agree
+    #[command(after_help = "\
+Exit codes: 0 everything agrees, 1 something does not, or the store cannot be read.
+
+Examples:
+  tidegate store check
+  tidegate store check --data-dir /var/lib/tidegate")]
     Check,
     /// Give back the disk that deleted rows still take
     #[command(after_help = "\
 What is in the journal alone is written to the tables, too. The journal keeps its size until the
-server has filled it (64 MiB), so a store from which little was deleted may take more than before.")]
+server has filled it (64 MiB), so a store from which little was deleted may take more than before.
+
+Example:
+  tidegate store compact --data-dir /var/lib/tidegate")]
     Compact,
     /// Write everything to a file, `-` for stdout; versions and epoch are kept
+    #[command(after_help = "\
+Copy `signing.key`, `admin.token` and `repos/` beside it: they are not part of the export.
+
+Examples:
+  tidegate store export backup.tidegate
+  tidegate store export - --data-dir /var/lib/tidegate | zstd > backup.tidegate.zst")]
     Export {
         /// A new file, or `-`
         file: PathBuf,
     },
     /// Fill an empty directory from an export, `-` for stdin
+    #[command(after_help = "\
+Examples:
+  tidegate store import backup.tidegate --data-dir ./moved             clients resume
+  tidegate store import backup.tidegate --restore --data-dir ./old     they list again
+  zstd -dc backup.tidegate.zst | tidegate store import -")]
     Import {
         /// What `store export` wrote, or `-`
         file: PathBuf,
@@ -184,10 +211,18 @@ server has filled it (64 MiB), so a store from which little was deleted may take
 }
 
 fn account(text: &str) -> Result<Account, String> {
+    namespaced(text, "default/robot")
+}
+
+fn repository(text: &str) -> Result<Account, String> {
+    namespaced(text, "shop/catalogue")
+}
+
+fn namespaced(text: &str, example: &str) -> Result<Account, String> {
     match text.split_once('/') {
         Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
             Ok(Account { namespace: namespace.into(), name: name.into() })
         }
-        _ => Err("write it as NAMESPACE/NAME, such as `default/robot`".into()),
+        _ => Err(format!("write it as NAMESPACE/NAME, such as `{example}`")),
     }
 }

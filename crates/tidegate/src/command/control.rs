@@ -38,6 +38,9 @@ async fn control(args: &ControlArgs) -> Result<ExitCode> {
     let name = args.holder.clone().unwrap_or_else(|| format!("control-{}", std::process::id()));
     let life = Life::Named { name, lease_duration: args.lease_duration };
     let secrets_dir = args.secrets_dir.clone();
+    if let Some(warning) = secrets_dir.as_deref().and_then(control::secrets_warning) {
+        tracing::warn!("{warning}");
+    }
     let patient = RemotePlane::new(connect_patiently(&args.connection, SYNC_TIME_MAX)?);
     let repositories = Arc::new(RemoteRepositories(patient));
     let needs = Needs { plane: Arc::new(plane), life, secrets_dir, repositories };

@@ -198,7 +198,12 @@ async fn check_name(client: &Client, controller: &str) -> Result<()> {
     } else {
         format!("there are {}", names.join(", "))
     };
-    bail!("there is no controller `{controller}`{}\n  next: {known}", hint(controller, names.iter().copied()))
+    let of_hook = format!("hook.{controller}.");
+    let meant = match names.iter().find(|name| name.starts_with(&of_hook)) {
+        Some(name) => format!(": did you mean `{name}`, the controller of that hook?"),
+        None => hint(controller, names.iter().copied()),
+    };
+    bail!("there is no controller `{controller}`{meant}\n  next: {known}")
 }
 
 fn what_to_release(controller: Option<&str>) -> anyhow::Error {

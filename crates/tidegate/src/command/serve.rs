@@ -31,6 +31,7 @@ const RUNTIME_END_MAX: Duration = Duration::from_secs(2);
 pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     let (mut config, warnings) = config::load(&sources(args)).map_err(|error| UsageError(format!("{error:#}")))?;
     if args.show_config {
+        warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
         let text = Table::new(["KEY", "VALUE", "MEANING"]).render(&config::shown(&config));
         std::io::stdout().write_all(text.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
@@ -38,7 +39,8 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     let reader = telemetry::start(&config.log);
     let (connections_max, too_few_files) = open_files::connections(open_files::raise(), config.http.connections_max);
     config.http.connections_max = connections_max;
-    for warning in warnings.into_iter().chain(too_few_files) {
+    let no_secrets = config.secrets.dir.as_deref().and_then(control::secrets_warning);
+    for warning in warnings.into_iter().chain(too_few_files).chain(no_secrets) {
         tracing::warn!("{warning}");
     }
     let runtime =

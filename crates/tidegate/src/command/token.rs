@@ -69,7 +69,10 @@ async fn create(client: &Client, account: &Account, ttl: Option<Duration>, outpu
 /// A new file: an existing one might be open to others already.
 fn create_file(path: &Path) -> Result<std::fs::File> {
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    opened.with_context(|| format!("failed to create {}: it must not exist yet", path.display()))
+    opened.with_context(|| match path.exists() {
+        true => format!("failed to create {}: name a new file, or remove this one first", path.display()),
+        false => format!("failed to create {}", path.display()),
+    })
 }
 
 /// The empty file of a token that was not made.
@@ -85,7 +88,13 @@ async fn revoke(client: &Client, account: &Account, id: &str) -> Result<()> {
     let mut input = input(account);
     input["tokenId"] = json!(id);
     let _: Value = client.query(REVOKE, json!({"input": input})).await?;
-    eprintln!("token {id} of {}/{} is revoked", account.namespace, account.name);
+    let Account { namespace, name } = account;
+    // Tokens are signed and not listed: which ids there are, nobody knows.
+    eprintln!(
+        "a token of {namespace}/{name} with the id {id} is refused from now on\n  \
+         if {namespace}/{name} has no token of that id, nothing has changed: `tidegate whoami --token-file FILE` \
+         shows whose a token is, and its id"
+    );
     Ok(())
 }
 

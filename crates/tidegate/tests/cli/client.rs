@@ -64,6 +64,15 @@ fn failures_say_what_to_type_next() {
         ("control --server nowhere", 2, "nowhere"),
         ("watch products --since nonsense", 2, "INVALID_RESOURCE_VERSION"),
         ("watch products --since 1000000000000001", 1, "WATCH_EXPIRED"),
+        ("watch products --since 9999999999999999", 2, "is before or after every resourceVersion"),
+        ("repo verify foo", 2, "such as `shop/catalogue`"),
+        ("token create --service-account robot", 2, "such as `default/robot`"),
+        (
+            "token create --service-account default/robot -o nosuch/x",
+            1,
+            "error: failed to create nosuch/x: No such file or directory (os error 2)\n",
+        ),
+        ("token create --service-account default/robot -o token", 1, "name a new file, or remove this one first"),
         ("token create --service-account default/nobody", 1, "there is no service account default/nobody"),
     ] {
         let said = site.say(line);
@@ -75,6 +84,7 @@ fn failures_say_what_to_type_next() {
 #[test]
 fn a_token_from_its_making_to_its_end() {
     let site = Site::new();
+    site.define("other.yaml", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: other, namespace: default}\n");
     let _server = site.serve();
     assert!(site.say("whoami").good().contains("system:masters"));
 
@@ -94,6 +104,10 @@ fn a_token_from_its_making_to_its_end() {
     assert!(forbidden.err.contains("FORBIDDEN"), "{}", forbidden.err);
 
     let id = whoami.lines().find_map(|line| line.strip_prefix("token id")).unwrap().trim();
+    // Whose it is not, cannot revoke it, and does not say that it did.
+    let other = site.say(&format!("token revoke --service-account default/other {id}"));
+    assert!(other.err.contains("if default/other has no token of that id, nothing has changed"), "{}", other.err);
+    site.say("whoami --token-file robot.token").good();
     site.say(&format!("token revoke --service-account default/robot {id}")).good();
     let revoked = site.say("whoami --token-file robot.token");
     assert!(revoked.err.contains("revoked"), "{}", revoked.err);

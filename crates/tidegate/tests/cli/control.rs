@@ -76,6 +76,16 @@ fn what_is_wrong_is_said_at_the_start() {
     assert_eq!(site.say("control --log-format loud").code, Some(2));
 }
 
+/// By `serve` as well; a volume may come later, so it is no refusal.
+#[test]
+fn a_directory_of_secrets_that_is_not_there_is_warned_about() {
+    let site = Site::new();
+    let mut server = Running::start(site.serve_command().args(QUIET).args(["--secrets-dir", "nosuch"]));
+    server.err.until("the directory of secrets nosuch cannot be read");
+    server.err.until("\"message\":\"ready\"");
+    control(&site, "--secrets-dir nosuch").err.until("the directory of secrets nosuch cannot be read");
+}
+
 #[test]
 fn logs_for_people() {
     let site = Site::new();
@@ -93,7 +103,8 @@ fn a_server_that_is_away_is_one_line() {
     drop(site.serve_with(QUIET));
     let port = free_port();
     let mut manager = control(&site, &format!("--listen 127.0.0.1:{port}"));
-    manager.err.until("the server does not answer");
+    let line = manager.err.until("the server does not answer");
+    assert!(line.contains(&format!("127.0.0.1:{}", site.port)) && !line.contains("IO error"), "{line}");
     until("it is not ready", || get(port, "/readyz").is_some_and(|(status, _)| status == 503));
     assert_eq!(get(port, "/livez").unwrap().0, 200);
     let mut server = site.serve_with(QUIET);

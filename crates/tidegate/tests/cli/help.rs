@@ -110,3 +110,11 @@ fn a_reader_that_has_enough_ends_it_quietly() {
     let output = tidegate(directory.path()).args(["serve", "--show-config"]).stdout(writer).output().unwrap();
     assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
 }
+
+#[test]
+fn the_configuration_that_is_shown_comes_with_what_was_ignored() {
+    let directory = tempfile::tempdir().unwrap();
+    let said = said(tidegate(directory.path()).args(["serve", "--show-config"]).env("TIDEGATE_LISTN", "x"));
+    let expected = "warning: the environment variable TIDEGATE_LISTN is not a setting and was ignored: did you mean TIDEGATE_LISTEN?\n";
+    assert_eq!((said.code, &*said.err), (Some(0), expected));
+}

@@ -96,6 +96,8 @@ fn the_python_example_checks_signatures() {
     // The secret is read for each call; the refusal stands until somebody asks.
     fs::write(folder.join("token"), format!("{SECRET}\n")).unwrap();
     until(&site, "it is in quarantine", |blog| condition(blog, "Stalled")["status"] == "True");
+    let by_hook = site.say("quarantine list --controller sites");
+    assert!(by_hook.err.contains("did you mean `hook.sites."), "{}", by_hook.err);
     let namespace = blog(&site)["metadata"]["namespace"].as_str().unwrap().to_owned();
     site.say(&format!("quarantine release {namespace}/blog")).good();
     until(&site, "the right one is taken", |blog| condition(blog, "Ready")["reason"] == "Served");

@@ -18,7 +18,22 @@ fn wrong_flags_are_named() {
     for (flags, code, word) in [
         ("--kubeconfig missing", 1, "missing"),
         ("--kubeconfig broken", 1, "broken"),
-        ("--kubeconfig nobody --work-dir w", 1, "API server"),
+        (
+            "--kubeconfig missing",
+            1,
+            "error: failed to read the kubeconfig missing: No such file or directory (os error 2)\n",
+        ),
+        (
+            "--kubeconfig nobody --work-dir w",
+            1,
+            "error: cannot reach the API server https://127.0.0.1:1/: Connection refused (os error 111)\n",
+        ),
+        (
+            "--work-dir w",
+            1,
+            "error: there is neither a kubeconfig (KUBECONFIG, ~/.kube/config: No such file or directory (os error 2)) nor the \
+             service account of a pod: give --kubeconfig FILE\n",
+        ),
         ("--kubeconfig nobody --context other", 1, "other"),
         ("--webhook-url http://127.0.0.1:9443", 2, "https://"),
         ("--webhook-url 127.0.0.1:9443", 2, "--webhook-url"),
@@ -38,7 +53,9 @@ fn wrong_flags_are_named() {
         ("--log-format loud", 2, "--log-format"),
         ("install", 2, "--print"),
     ] {
-        let said = said(tidegate(directory.path()).arg("reverse").args(flags.split(' ')));
+        let mut command = tidegate(directory.path());
+        command.env("HOME", directory.path()).env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST");
+        let said = said(command.arg("reverse").args(flags.split(' ')));
         assert_eq!(said.code, Some(code), "{flags}: {}", said.err);
         assert!(said.err.contains("error") && said.err.contains(word), "{flags}: {}", said.err);
         assert!(!said.err.contains("kube_client"), "said twice: {}", said.err);

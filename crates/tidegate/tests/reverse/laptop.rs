@@ -75,6 +75,10 @@ fn the_quick_start_word_for_word() {
     let commit = place.commits(path).remove(0);
     assert_eq!((commit.author.as_str(), commit.committer.as_str()), (ALICE_IS, "tidegate-reverser"));
     assert_eq!(commit.subject, "[CREATE] v1/configmaps/shop/app by user/alice");
+    let said = ["create", "configmap", "greeting", "--from-literal=text=hello"];
+    place.kubectl_as(ALICE, &said);
+    let file = place.wait_file("clusters/prod/v1/configmaps/shop/greeting.yaml", |_| true);
+    assert!(page("README.md").contains(&format!("```\n{file}kubernetes-admin: [CREATE]")), "{file}");
     // Git may have it a moment before the operator is told so.
     wait("lag", || operator.metric("gitopsreverser_lag_seconds_count").filter(|count| *count > 0.0));
     let (_, metrics) = operator.get("/metrics").unwrap();
