@@ -42,8 +42,8 @@ const CONTROLLERS_EXAMPLES: &str = "\
 LEADER is the manager that runs a controller: `NAME (gone)` if its lease has ended, `none (WHY)` for
 a hook that ran and cannot be used any more. A hook that could never start has no row: its condition
 Ready tells (tidegate get hooks -o yaml). The controller of a hook is called hook.HOOK.HASH.
-OLDEST is how long the first in the queue waits, BEHIND-FOR how long the
-oldest change that is not reconciled.
+OLDEST is how long the first in the queue waits, BEHIND-FOR how long the oldest change that is not
+reconciled.
 
 Examples:
   tidegate controllers

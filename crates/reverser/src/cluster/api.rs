@@ -70,7 +70,7 @@ impl ApiError {
 }
 
 /// The first cause: errors of HTTP clients say their causes themselves.
-pub(super) fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
+fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
     error.source().map_or_else(|| error.to_string(), deepest)
 }
 

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
-use super::api::{Api, deepest};
+use super::api::Api;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
@@ -13,8 +13,7 @@ pub enum ConnectError {
     #[error("failed to read the kubeconfig {}: {reason}", path.display())]
     Kubeconfig { path: PathBuf, reason: String },
     #[error(
-        "there is neither a kubeconfig (KUBECONFIG, ~/.kube/config: {reason}) nor the service account of a pod: \
-         give --kubeconfig FILE"
+        "there is neither a kubeconfig ({reason}) nor the service account of a pod: give --kubeconfig FILE, or set KUBECONFIG"
     )]
     Infer { reason: String },
     #[error("failed to prepare the connection to the API server")]
@@ -26,13 +25,29 @@ pub enum ConnectError {
 pub async fn connect(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Api, ConnectError> {
     let config = match kubeconfig {
         Some(path) => {
-            let failed = |error| ConnectError::Kubeconfig { path: path.to_owned(), reason: deepest(&error) };
+            let failed = |error| ConnectError::Kubeconfig { path: path.to_owned(), reason: without_path(&error) };
             let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
             let options = KubeConfigOptions { context: context.map(Into::into), ..Default::default() };
             Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)?
         }
-        None => Config::infer().await.map_err(|error| ConnectError::Infer { reason: deepest(&error) })?,
+        None => Config::infer().await.map_err(|error| ConnectError::Infer { reason: with_path(&error) })?,
     };
     let address = config.cluster_url.to_string();
     Ok(Api::new(Client::try_from(config).map_err(ConnectError::Client)?, address))
+}
+
+fn without_path(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(reason, _) => reason.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// Of the kubeconfig, which somebody may have meant; a pod has its account.
+fn with_path(error: &InferConfigError) -> String {
+    match std::error::Error::source(error).and_then(|source| source.downcast_ref()) {
+        Some(KubeconfigError::ReadConfig(reason, path)) => format!("{}: {reason}", path.display()),
+        Some(other) => other.to_string(),
+        None => error.to_string(),
+    }
 }

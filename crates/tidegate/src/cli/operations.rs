@@ -85,6 +85,7 @@ Examples:
     #[command(after_help = "\
 From now on the account's token of this id is refused. Tokens are not listed anywhere: an id that
 the account never had, also that of another account's token, changes nothing and is no error.
+Text that is no id at all is refused.
 
 Examples:
   tidegate whoami --token-file robot.token                     shows the account and the token's id

@@ -31,8 +31,7 @@ fn wrong_flags_are_named() {
         (
             "--work-dir w",
             1,
-            "error: there is neither a kubeconfig (KUBECONFIG, ~/.kube/config: No such file or directory (os error 2)) nor the \
-             service account of a pod: give --kubeconfig FILE\n",
+            ".kube/config: No such file or directory (os error 2)) nor the service account of a pod: give --kubeconfig FILE, or set KUBECONFIG\n",
         ),
         ("--kubeconfig nobody --context other", 1, "other"),
         ("--webhook-url http://127.0.0.1:9443", 2, "https://"),
