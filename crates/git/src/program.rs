@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use crate::error::GitError;
 
@@ -15,6 +15,9 @@ const VERSION_MIN: (u32, u32) = (2, 36);
 const VERSION_MIN_TEXT: &str = "2.36";
 /// For calls that read: the slowest is a diff of two trees of a million files.
 const CALL_TIME_MAX: Duration = Duration::from_secs(120);
+/// Of one git, beside the files that it maps: a difference of 1,100,000 paths
+/// takes half of it.
+const MEMORY_MAX: u64 = 1 << 30;
 /// Of what git says on stderr, for a message.
 const MESSAGE_CHARS_MAX: usize = 500;
 
@@ -78,6 +81,23 @@ impl Program {
     }
 }
 
+/// A push of a few hundred bytes can have more paths, or larger objects, than
+/// any machine has room for: git is then told that there is no more memory.
+#[cfg(target_os = "linux")]
+pub(crate) fn bound_memory(child: &Child) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+    let limit = Rlimit { current: Some(MEMORY_MAX), maximum: Some(MEMORY_MAX) };
+    let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+    if let Some(pid) = pid {
+        // One that has ended needs no limit.
+        let _ = prlimit(Some(pid), Resource::Data, limit);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn bound_memory(_child: &Child) {}
+
 /// Runs a call that must end by itself, whatever its exit code.
 pub(crate) async fn finish(name: &'static str, command: &mut Command) -> Result<Output, GitError> {
     let ended = tokio::time::timeout(CALL_TIME_MAX, command.output()).await;
@@ -120,6 +140,7 @@ pub(crate) async fn bounded(
     let io_failed = |source| GitError::Io { command: name, source };
     let read = async {
         let mut child = command.spawn().map_err(io_failed)?;
+        bound_memory(&child);
         let mut output = Vec::new();
         if let Some(stdout) = child.stdout.take() {
             stdout.take(bytes_max + 1).read_to_end(&mut output).await.map_err(io_failed)?;

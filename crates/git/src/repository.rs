@@ -122,8 +122,11 @@ impl Repository {
         if !path.is_empty() {
             command.args(["--", path]);
         }
-        let output = bounded("diff-tree", &self.dir, &mut command, DIFF_BYTES_MAX).await?;
-        let output = output.ok_or(GitError::TooManyPaths { mib: DIFF_BYTES_MAX >> 20 })?;
+        let too_many = || GitError::TooManyPaths { mib: DIFF_BYTES_MAX >> 20 };
+        let output = match bounded("diff-tree", &self.dir, &mut command, DIFF_BYTES_MAX).await {
+            Err(GitError::Failed { message, .. }) if message.contains("ut of memory") => return Err(too_many()),
+            output => output?.ok_or_else(too_many)?,
+        };
         diff::parse(&output).ok_or(unreadable("diff-tree", "a line that is no raw difference"))
     }
 

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 
-use tidegate_git::{Moved, ObjectId, Program, Received, RefUpdate, Repository, Unpacked};
+use tidegate_git::{GitError, Moved, ObjectId, Program, Received, RefUpdate, Repository, Unpacked};
 
 const BYTES_MAX: u64 = 64 << 20;
 
@@ -174,6 +174,12 @@ async fn tips() {
     let tag = vec![site.id("v1").to_string()];
     let told = site.broken(&tag, "refs/tags/v1", "v1").await;
     assert!(told.len() == 1 && told[0].contains(&site.id("HEAD").to_string()), "{told:?}");
+    // It says of its target what is not true; git looks only at what it is sent.
+    let lie = format!("object {}\ntype tree\ntag v2\ntagger a <a@example.com> 1 +0000\n\nlie\n", site.id("HEAD~1"));
+    let lie =
+        String::from_utf8(site.fed("cd w; git hash-object -t tag -w --literally --stdin", lie.as_bytes())).unwrap();
+    let told = site.broken(&[lie.trim().to_owned()], "refs/tags/v2", lie.trim()).await;
+    assert!(told.len() == 1 && told[0].contains("for a tree, but it is a commit"), "{told:?}");
     // What is here already needs no pack.
     assert_eq!(site.broken(&[], "refs/heads/other", "HEAD~1").await, [""; 0]);
     // Where the pusher's history ends is not where ours does.
@@ -237,6 +243,42 @@ async fn what_is_no_pack() {
     unpacking.write(&pack[..30]).await;
     drop(unpacking);
     assert!(site.left().is_empty());
+}
+
+/// Ten folders of ten folders, and so on: few objects, ten thousand million
+/// paths.
+#[tokio::test]
+async fn more_paths_than_there_is_memory() {
+    let site = Site::with_a_change().await;
+    let mut inner = site.id("HEAD:a").to_string();
+    for level in 0..10 {
+        let sort = if level == 0 { "100644 blob" } else { "040000 tree" };
+        let entries: String = (0..10).map(|at| format!("{sort} {inner}\t{at}\n")).collect();
+        inner = String::from_utf8(site.fed("cd w; git mktree", entries.as_bytes())).unwrap().trim().to_owned();
+    }
+    site.git(&format!(
+        "cd w; git update-ref refs/heads/bomb $(git commit-tree -m bomb {inner}); git push -q ../r.git bomb"
+    ));
+    let error = site.repository.diff(&ObjectId::empty_tree(), &site.id("bomb"), "").await.unwrap_err();
+    assert!(matches!(error, GitError::TooManyPaths { .. }), "{error}");
+}
+
+/// Git is killed while it holds its locks: the next move finds none.
+#[tokio::test]
+async fn locks_of_a_killed_git() {
+    let site = Site::with_a_change().await;
+    let first = site.id("HEAD~1");
+    let program = site.dir.path().join("killed");
+    std::fs::create_dir(&program).unwrap();
+    let script = "#!/bin/sh\ntouch refs/heads/new.lock HEAD.lock packed-refs.lock\nkill -9 $$\n";
+    std::fs::write(program.join("git"), script).unwrap();
+    std::fs::set_permissions(program.join("git"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let search_path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let program = Program { git: "git".into(), search_path: search_path.into(), home: site.dir.path().to_owned() };
+    let killed = Repository::new(program, site.repository.dir().to_owned());
+    let update = RefUpdate { name: "refs/heads/new".into(), old: None, new: Some(first) };
+    killed.move_refs(std::slice::from_ref(&update)).await.unwrap_err();
+    assert_eq!(site.repository.move_refs(&[update]).await.unwrap(), Moved::Done);
 }
 
 #[tokio::test]

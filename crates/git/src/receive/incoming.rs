@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::whole;
 use crate::error::GitError;
+use crate::program::bound_memory;
 use crate::repository::{ObjectId, Quarantine, Repository};
 
 const COMMAND: &str = "index-pack";
@@ -60,6 +61,7 @@ impl Repository {
         command.args([COMMAND, "--stdin", "--fix-thin", "--fsck-objects"]);
         command.arg(format!("--max-input-size={bytes_max}")).stdin(Stdio::piped()).stdout(Stdio::null());
         let mut child = command.spawn().map_err(io_failed)?;
+        bound_memory(&child);
         let (Some(stdin), Some(stderr)) = (child.stdin.take(), child.stderr.take()) else {
             return Err(GitError::Unreadable { command: COMMAND, what: "it has no pipes" });
         };

@@ -39,12 +39,24 @@ impl Repository {
         Ok(advertisement(&refs))
     }
 
-    /// Moves all of them, or none.
+    /// Moves all of them, or none. One at a time: the locks of a git that was
+    /// killed meanwhile are taken away.
     pub async fn move_refs(&self, updates: &[RefUpdate]) -> Result<Moved, GitError> {
         let mut command = self.program.command(&self.dir);
         // By its arguments it is known to whoever has to end it: see `orphans`.
         command.arg("-c").arg("core.fsync=all").arg("--git-dir").arg(&self.dir).args([COMMAND, "--stdin", "-z"]);
-        let output = finish_fed(COMMAND, &mut command, &transaction(updates)).await?;
+        let ended = finish_fed(COMMAND, &mut command, &transaction(updates)).await;
+        let output = match ended {
+            Ok(output) if output.status.code().is_some() => output,
+            // Killed by somebody, or by us for being too slow.
+            ended => {
+                self.unlock(updates);
+                return Err(ended.map_or_else(
+                    |error| error,
+                    |output| failed(COMMAND, &self.dir, output.status.to_string().as_bytes()),
+                ));
+            }
+        };
         if output.status.success() {
             return Ok(Moved::Done);
         }
@@ -53,6 +65,14 @@ impl Repository {
             Some(why) if is_stale(why) => Ok(Moved::Stale),
             Some(why) => Ok(Moved::Refused(why.to_owned())),
             None => Err(failed(COMMAND, &self.dir, &output.stderr)),
+        }
+    }
+
+    fn unlock(&self, updates: &[RefUpdate]) {
+        let names = updates.iter().map(|update| update.name.as_str()).chain(["HEAD", "packed-refs"]);
+        for name in names {
+            // Most are not there.
+            let _ = std::fs::remove_file(self.dir.join(format!("{name}.lock")));
         }
     }
 

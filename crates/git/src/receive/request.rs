@@ -6,16 +6,19 @@ use bytes::{Buf, Bytes, BytesMut};
 use super::pack_line::{FRAME_BYTES_MAX, Frame, put_line};
 use crate::repository::ObjectId;
 
-/// About 20,000 refs in one push.
-const BYTES_MAX: usize = 4 << 20;
+/// Git locks, writes and syncs each of them, some 3 ms together.
+const UPDATES_MAX: usize = 1_000;
+/// What a file system takes, and more than a report has room for.
+const NAME_BYTES_MAX: usize = 4 << 10;
+const NAME_CHARS_SHOWN: usize = 100;
 
 #[derive(PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RequestError {
     #[error("this is no push as git sends it: use git 1.8 or newer")]
     NotGit,
-    #[error("the push names more refs than {} MiB hold: push them in several steps", BYTES_MAX >> 20)]
-    TooLong,
-    #[error("{0} is no name of a ref that can be stored here: use refs/heads/… or refs/tags/…, as text")]
+    #[error("the push names more than {UPDATES_MAX} refs: push them in several steps")]
+    TooMany,
+    #[error("`{0}` is no name of a ref that can be stored here: use refs/heads/… or refs/tags/…, as text")]
     Name(String),
     #[error("{0} is to be deleted, and it is not there")]
     Nothing(String),
@@ -77,20 +80,25 @@ impl PushRequest {
 }
 
 impl RefUpdate {
-    fn parse(line: &[u8]) -> Option<Self> {
+    fn parse(line: &[u8]) -> Result<Self, RequestError> {
         let text = String::from_utf8_lossy(line);
         let mut words = text.splitn(3, ' ');
-        let (old, new, name) = (words.next()?, words.next()?, words.next()?);
-        Some(Self { name: name.to_owned(), old: side(old)?, new: side(new)? })
+        let mut next = || words.next().ok_or(RequestError::NotGit);
+        let (old, new, name) = (next()?, next()?, next()?);
+        let id = |text: &str| side(text).ok_or(RequestError::NotGit);
+        let update = Self { name: name.to_owned(), old: id(old)?, new: id(new)? };
+        let is_plain = |char: char| !char.is_control() && char != ' ' && char != '\u{fffd}';
+        // `refs/x` itself is a place for names, not a name.
+        let is_name = name.starts_with("refs/") && name.matches('/').count() > 1 && name.chars().all(is_plain);
+        if is_name && name.len() <= NAME_BYTES_MAX {
+            return Ok(update);
+        }
+        Err(RequestError::Name(name.chars().take(NAME_CHARS_SHOWN).flat_map(char::escape_debug).collect()))
     }
 
     /// A ref that makes one object pass for another harms; to delete it does not.
     fn check(&self) -> Result<(), RequestError> {
         let name = self.name.clone();
-        let is_plain = |byte: u8| byte > b' ' && byte != 0x7f;
-        if !name.starts_with("refs/") || name.contains('\u{fffd}') || !name.bytes().all(is_plain) {
-            return Err(RequestError::Name(name));
-        }
         match (&self.old, &self.new) {
             (None, None) => Err(RequestError::Nothing(name)),
             (_, Some(_)) if name.starts_with("refs/replace/") => Err(RequestError::Replacement(name)),
@@ -109,7 +117,6 @@ fn side(text: &str) -> Option<Option<ObjectId>> {
 #[derive(Default)]
 pub struct RequestReader {
     buffer: BytesMut,
-    taken: usize,
     request: PushRequest,
 }
 
@@ -131,10 +138,6 @@ impl RequestReader {
                 Frame::Line(line) => {
                     take(&mut self.request, line)?;
                     self.buffer.advance(length);
-                    self.taken += length;
-                    if self.taken > BYTES_MAX {
-                        return Err(RequestError::TooLong);
-                    }
                 }
             }
         }
@@ -152,8 +155,8 @@ fn take(request: &mut PushRequest, line: &[u8]) -> Result<(), RequestError> {
         None => (line, &b""[..]),
     };
     request.take_capabilities(capabilities);
-    request.updates.push(RefUpdate::parse(command).ok_or(RequestError::NotGit)?);
-    Ok(())
+    request.updates.push(RefUpdate::parse(command)?);
+    if request.updates.len() > UPDATES_MAX { Err(RequestError::TooMany) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -217,19 +220,23 @@ mod tests {
         assert_eq!(read(b"garbage"), Err(RequestError::NotGit));
         assert_eq!(read(line("push-cert\0").as_bytes()), Err(RequestError::NotGit));
         assert_eq!(read(line(&format!("{A} {A}")).as_bytes()), Err(RequestError::NotGit));
-        let many = line(&format!("{A} {A} refs/heads/{}", "x".repeat(60_000))).repeat(80);
-        assert_eq!(read(many.as_bytes()), Err(RequestError::TooLong));
+        let many = line(&format!("{A} {A} refs/heads/x")).repeat(UPDATES_MAX + 1);
+        assert_eq!(read(many.as_bytes()), Err(RequestError::TooMany));
     }
 
     #[test]
     fn refs_that_can_be_stored() {
         let refused = |updates: &[(&str, &str, &str)]| request(updates).check().map_err(|error| error.to_string());
-        for name in ["HEAD", "refs/heads/a b", "refs/heads/a\nb", "refs/heads/\u{fffd}"] {
-            assert!(refused(&[(ZERO, A, name)]).unwrap_err().contains("no name of a ref"), "{name:?}");
+        let long = format!("refs/heads/{}", "x".repeat(NAME_BYTES_MAX));
+        for name in
+            ["HEAD", "refs/x", "refs/heads", "refs/heads/a b", "refs/heads/a\u{1}b", "refs/heads/\u{fffd}", &long]
+        {
+            let error = read(line(&format!("{ZERO} {A} {name}")).as_bytes()).unwrap_err();
+            assert!(matches!(&error, RequestError::Name(shown) if shown.len() < 200), "{name:?}: {error}");
         }
         assert!(refused(&[(ZERO, ZERO, "refs/heads/x")]).unwrap_err().contains("not there"));
         assert!(refused(&[(ZERO, A, "refs/replace/x")]).unwrap_err().contains("replacements"));
-        assert!(refused(&[(ZERO, A, "refs/x"), (A, ZERO, "refs/x")]).unwrap_err().contains("twice"));
+        assert!(refused(&[(ZERO, A, "refs/a/x"), (A, ZERO, "refs/a/x")]).unwrap_err().contains("twice"));
         assert_eq!(refused(&[(A, ZERO, "refs/replace/x"), (ZERO, A, "refs/heads/ä")]), Ok(()));
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use gix_hash::{ObjectId as Id, oid};
 use gix_object::tree::EntryRef;
-use gix_object::{CommitRefIter, Find, FindHeader, Kind, TagRefIter, TreeRefIter, tree::name_order};
+use gix_object::{CommitRefIter, Find, FindHeader, Kind, TagRef, TreeRefIter, tree::name_order};
 use gix_odb::pack::index::File as Index;
 
 use crate::repository::ObjectId;
@@ -121,8 +121,9 @@ impl Look {
 
     fn commit(&mut self, id: Id) -> io::Result<()> {
         let content = self.read(&id)?;
-        let mut fields = CommitRefIter::from_bytes(&content, HASH);
-        let tree = fields.tree_id().map_err(unreadable)?;
+        let Ok(tree) = CommitRefIter::from_bytes(&content, HASH).tree_id() else {
+            return self.unread(&id, Kind::Commit);
+        };
         let parents: Vec<Id> = CommitRefIter::from_bytes(&content, HASH).parent_ids().collect();
         for parent in &parents {
             self.refer(&id, *parent, Kind::Commit, None)?;
@@ -140,16 +141,16 @@ impl Look {
             return Ok(None);
         }
         let content = self.read(commit)?;
-        let tree = CommitRefIter::from_bytes(&content, HASH).tree_id().map_err(unreadable)?;
+        let Ok(tree) = CommitRefIter::from_bytes(&content, HASH).tree_id() else { return Ok(None) };
         Ok((self.kind_of(&tree)? == Some(Kind::Tree)).then_some(tree))
     }
 
     fn tag(&mut self, id: Id) -> io::Result<()> {
         let content = self.read(&id)?;
-        let target = TagRefIter::from_bytes(&content, HASH).target_id().map_err(unreadable)?;
-        // What sort of object that is git has compared with what the tag says.
-        let kind = self.kind_of(&target)?;
-        self.refer(&id, target, kind.unwrap_or(Kind::Commit), None)
+        match TagRef::from_bytes(&content, HASH) {
+            Ok(tag) => self.refer(&id, tag.target(), tag.target_kind, None),
+            Err(_) => self.unread(&id, Kind::Tag),
+        }
     }
 
     fn tree(&mut self, id: Id, before: Option<Id>) -> io::Result<()> {
@@ -158,7 +159,7 @@ impl Look {
         let former = former.unwrap_or_default();
         let mut former = TreeRefIter::from_bytes(&former, HASH).peekable();
         for entry in TreeRefIter::from_bytes(&content, HASH) {
-            let entry = entry.map_err(unreadable)?;
+            let Ok(entry) = entry else { return self.unread(&id, Kind::Tree) };
             // Both are sorted: the former version of an entry is the next, or there is none.
             while former.next_if(|former| former.as_ref().is_ok_and(|former| comes_before(former, &entry))).is_some() {}
             let same_name = former.next_if(|former| former.as_ref().is_ok_and(|former| is_same_name(former, &entry)));
@@ -172,6 +173,11 @@ impl Look {
             let folder_before = before.filter(|_| kind == Kind::Tree).map(|before| before.oid.to_owned());
             self.refer(&id, entry.oid.to_owned(), kind, folder_before)?;
         }
+        Ok(())
+    }
+
+    fn unread(&mut self, id: &oid, kind: Kind) -> io::Result<()> {
+        self.problems.push(format!("the {kind} {id} cannot be read: run `git fsck` in your clone"));
         Ok(())
     }
 

@@ -68,9 +68,11 @@ impl Answer {
         Self { verdict: Verdict::Refused("fetch first".into()), ..Self::refused(lines) }
     }
 
-    pub fn failed(reason: &str) -> Self {
-        let lines = vec![format!("the server failed, nothing was decided: {reason}")];
-        Self { verdict: Verdict::Refused("the server failed".into()), outcome: Outcome::Failed, ..Self::refused(lines) }
+    /// Why is for its log: it may name what is not the pusher's to know.
+    pub fn failed() -> Self {
+        let line = "the server failed, and its log has the reason: fetch to see whether the push was stored";
+        let verdict = Verdict::Refused("the server failed".into());
+        Self { verdict, lines: vec![line.into()], outcome: Outcome::Failed }
     }
 
     pub fn of(outcome: CaughtUp) -> Self {

@@ -296,7 +296,9 @@ impl Projector {
     ) -> Result<Result<Work, Vec<String>>, ProjectorError> {
         match Work::read(git, before, commit, &hosted.path, self.limits.changed_files_max).await {
             Ok(read) => Ok(read.map_err(|problems| lines(&problems))),
-            Err(error @ (GitError::TooMuch { .. } | GitError::TooManyPaths { .. })) => Ok(Err(vec![error.to_string()])),
+            Err(error @ (GitError::TooMuch { .. } | GitError::TooManyPaths { .. } | GitError::TooSlow { .. })) => {
+                Ok(Err(vec![error.to_string()]))
+            }
             Err(error) => match &before.mark {
                 Some(mark) if git.resolve(mark.commit.as_str()).await?.is_none() => {
                     Err(ProjectorError::Unknown { id: hosted.id.clone(), commit: mark.commit.clone() })

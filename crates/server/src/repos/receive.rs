@@ -20,7 +20,7 @@ use tidegate_git::{
     Unpacking, Verdict,
 };
 use tidegate_model::terminal::one_line;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Mutex, Semaphore, mpsc};
 
 use super::answer::{Answer, Outcome};
 use super::body::Source;
@@ -39,6 +39,8 @@ pub struct Receiver {
     pub projector: Arc<Projector>,
     pub metrics: Arc<Metrics>,
     pub limits: HostedLimits,
+    /// Held while refs move.
+    pub moving: Arc<Mutex<()>>,
     /// Packs are made into fewer for one repository at a time.
     pub tidying: Arc<Semaphore>,
 }
@@ -167,9 +169,8 @@ impl Receiver {
             // It names what to do, and the pusher may be the one who can.
             Err(error @ ProjectorError::Unknown { .. }) => Answer::refused(vec![error.to_string()]),
             Err(error) => {
-                let reason = chain(&error);
-                tracing::error!(repository = %hosted.id, reason, "a push failed");
-                Answer::failed(&reason)
+                tracing::error!(repository = %hosted.id, reason = chain(&error), "a push failed");
+                Answer::failed()
             }
         }
     }
@@ -208,12 +209,19 @@ impl Receiver {
             Some(Judged::Bad(lines)) => return Ok(Answer::refused(lines)),
             Some(Judged::Overtaken) => return Ok(Answer::stale()),
         };
+        // What moves now must come into force.
+        if let Err(reason) = self.projector.api.store().health() {
+            return Ok(Answer::refused(vec![format!("the store takes no writes: {reason}")]));
+        }
         let started = Instant::now();
         let Push { hosted, updates, received } = push;
         if let Some(received) = received {
             received.keep().await?;
         }
-        match hosted.git.move_refs(updates).await? {
+        let moving = self.moving.lock().await;
+        let moved = hosted.git.move_refs(updates).await?;
+        drop(moving);
+        match moved {
             Moved::Done => {}
             Moved::Stale => return Ok(Answer::stale()),
             Moved::Refused(why) => return Ok(Answer::refused(vec![why])),
@@ -259,7 +267,13 @@ impl Receiver {
             let keeps_history = match (&old, &new) {
                 (None, _) => true,
                 (Some(_), None) => false,
-                (Some(old), Some(new)) => git.is_ancestor(old, new).await?,
+                (Some(old), Some(new)) => match git.is_ancestor(old, new).await {
+                    // Git does not know what the pusher says that it saw.
+                    Err(_) if hosted.git.head(&hosted.branch).await?.as_ref() != Some(old) => {
+                        return Ok(Judged::Overtaken);
+                    }
+                    is_ancestor => is_ancestor?,
+                },
             };
             if !keeps_history {
                 return Ok(Judged::Bad(vec![rewritten(&hosted.branch, new.is_none())]));
