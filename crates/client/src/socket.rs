@@ -255,4 +255,12 @@ mod tests {
             assert_eq!(parsed(text), expected, "{text}");
         }
     }
+
+    #[test]
+    fn an_address_that_does_not_answer_is_named() {
+        let url = Url::parse("ws://127.0.0.1:7300/graphql").unwrap();
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let End::Lost(reason) = refused_upgrade(&url, &Error::Io(refused)) else { panic!("it may come back") };
+        assert_eq!(reason, "cannot reach ws://127.0.0.1:7300/graphql: connection refused");
+    }
 }
