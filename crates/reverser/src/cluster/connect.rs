@@ -16,21 +16,27 @@ pub enum ConnectError {
         "there is neither a kubeconfig ({reason}) nor the service account of a pod: give --kubeconfig FILE, or set KUBECONFIG"
     )]
     Infer { reason: String },
+    #[error("failed to use the context {context} of the kubeconfig: {reason}")]
+    Context { context: String, reason: String },
     #[error("failed to prepare the connection to the API server")]
     Client(#[source] kube::Error),
 }
 
 /// `kubeconfig`, else `KUBECONFIG`, else the one in the user's home, else the
-/// service account of the pod.
+/// service account of the pod, which has no contexts.
 pub async fn connect(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Api, ConnectError> {
-    let config = match kubeconfig {
-        Some(path) => {
+    let options = KubeConfigOptions { context: context.map(Into::into), ..Default::default() };
+    let config = match (kubeconfig, context) {
+        (Some(path), _) => {
             let failed = |error| ConnectError::Kubeconfig { path: path.to_owned(), reason: without_path(&error) };
             let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
-            let options = KubeConfigOptions { context: context.map(Into::into), ..Default::default() };
             Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)?
         }
-        None => Config::infer().await.map_err(|error| ConnectError::Infer { reason: with_path(&error) })?,
+        // Never another cluster than the one that was named.
+        (None, Some(context)) => Config::from_kubeconfig(&options)
+            .await
+            .map_err(|error| ConnectError::Context { context: context.to_owned(), reason: error.to_string() })?,
+        (None, None) => Config::infer().await.map_err(|error| ConnectError::Infer { reason: with_path(&error) })?,
     };
     let address = config.cluster_url.to_string();
     Ok(Api::new(Client::try_from(config).map_err(ConnectError::Client)?, address))

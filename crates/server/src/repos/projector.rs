@@ -215,14 +215,16 @@ impl Projector {
         let early = self.read(hosted, &hosted.git, &before, wanted.as_ref()).await?;
         let turn = self.api.turn().await;
         let now = self.before(&hosted.id)?;
-        let read = if now == before {
+        // Looked at again also if nothing else came into force: a push of what
+        // is in force already moves the branch and not the mark.
+        let wanted_now = self.wanted(hosted, commit).await?;
+        if now.mark == target(hosted, wanted_now.as_ref()) {
+            return Ok(CaughtUp::Already(self.api.store().view().version()));
+        }
+        let read = if now == before && wanted_now == wanted {
             early
         } else {
-            let wanted = self.wanted(hosted, commit).await?;
-            if now.mark == target(hosted, wanted.as_ref()) {
-                return Ok(CaughtUp::Already(self.api.store().view().version()));
-            }
-            self.read(hosted, &hosted.git, &now, wanted.as_ref()).await?
+            self.read(hosted, &hosted.git, &now, wanted_now.as_ref()).await?
         };
         let mut work = match read {
             Ok(work) => work,

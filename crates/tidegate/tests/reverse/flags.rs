@@ -61,6 +61,26 @@ fn wrong_flags_are_named() {
     }
 }
 
+/// The wrong cluster in Git is worse than none.
+#[test]
+fn a_context_counts_wherever_the_kubeconfig_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let two = "apiVersion: v1\nkind: Config\ncurrent-context: a\nusers: [{name: a, user: {}}]\n\
+               clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}, {name: b, cluster: {server: 'https://127.0.0.1:2'}}]\n\
+               contexts: [{name: a, context: {cluster: a, user: a}}, {name: b, context: {cluster: b, user: a}}]\n";
+    fs::write(directory.path().join("two"), two).unwrap();
+    for (flags, word) in [
+        ("--work-dir w", "https://127.0.0.1:1/"),
+        ("--work-dir w --context b", "https://127.0.0.1:2/"),
+        ("--work-dir w --context c", "failed to use the context c of the kubeconfig"),
+    ] {
+        let mut command = tidegate(directory.path());
+        command.env("HOME", directory.path()).env("KUBECONFIG", directory.path().join("two"));
+        let said = said(command.env_remove("KUBERNETES_SERVICE_HOST").arg("reverse").args(flags.split(' ')));
+        assert!(said.code == Some(1) && said.err.contains(word), "{flags}: {}", said.err);
+    }
+}
+
 #[test]
 fn what_this_machine_refuses_is_named() {
     let plane = plane();
