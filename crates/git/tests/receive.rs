@@ -278,6 +278,9 @@ async fn locks_of_a_killed_git() {
     let killed = Repository::new(program, site.repository.dir().to_owned());
     let update = RefUpdate { name: "refs/heads/new".into(), old: None, new: Some(first) };
     killed.move_refs(std::slice::from_ref(&update)).await.unwrap_err();
+    let locked = site.repository.move_refs(std::slice::from_ref(&update)).await.unwrap();
+    assert!(matches!(locked, Moved::Refused(_)), "{locked:?}");
+    site.repository.unlock(std::slice::from_ref(&update));
     assert_eq!(site.repository.move_refs(&[update]).await.unwrap(), Moved::Done);
 }
 

@@ -39,24 +39,13 @@ impl Repository {
         Ok(advertisement(&refs))
     }
 
-    /// Moves all of them, or none. One at a time: the locks of a git that was
-    /// killed meanwhile are taken away.
+    /// Moves all of them, or none. After an error nobody knows: git was killed,
+    /// perhaps for being too slow, and its locks are left ([`Self::unlock`]).
     pub async fn move_refs(&self, updates: &[RefUpdate]) -> Result<Moved, GitError> {
         let mut command = self.program.command(&self.dir);
         // By its arguments it is known to whoever has to end it: see `orphans`.
         command.arg("-c").arg("core.fsync=all").arg("--git-dir").arg(&self.dir).args([COMMAND, "--stdin", "-z"]);
-        let ended = finish_fed(COMMAND, &mut command, &transaction(updates)).await;
-        let output = match ended {
-            Ok(output) if output.status.code().is_some() => output,
-            // Killed by somebody, or by us for being too slow.
-            ended => {
-                self.unlock(updates);
-                return Err(ended.map_or_else(
-                    |error| error,
-                    |output| failed(COMMAND, &self.dir, output.status.to_string().as_bytes()),
-                ));
-            }
-        };
+        let output = finish_fed(COMMAND, &mut command, &transaction(updates)).await?;
         if output.status.success() {
             return Ok(Moved::Done);
         }
@@ -64,11 +53,12 @@ impl Repository {
         match said.lines().find_map(|line| line.strip_prefix("fatal: ")) {
             Some(why) if is_stale(why) => Ok(Moved::Stale),
             Some(why) => Ok(Moved::Refused(why.to_owned())),
-            None => Err(failed(COMMAND, &self.dir, &output.stderr)),
+            None => Err(failed(COMMAND, &self.dir, format!("{} {said}", output.status).as_bytes())),
         }
     }
 
-    fn unlock(&self, updates: &[RefUpdate]) {
+    /// Takes away the locks of a move that is dead, while no other is under way.
+    pub fn unlock(&self, updates: &[RefUpdate]) {
         let names = updates.iter().map(|update| update.name.as_str()).chain(["HEAD", "packed-refs"]);
         for name in names {
             // Most are not there.

@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use tidegate_git::{GitError, Program, Remote};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{RwLock, Semaphore};
 use tokio::task::JoinHandle;
 
 use crate::api::{Api, Repositories, Requesting, Syncing};
@@ -86,7 +86,7 @@ pub struct Repos {
     hosting: Arc<Hosting>,
     projector: Arc<Projector>,
     syncer: Arc<Syncer>,
-    moving: Arc<Mutex<()>>,
+    moving: Arc<RwLock<()>>,
     tidying: Arc<Semaphore>,
     limits: HostedLimits,
     metrics: Arc<Metrics>,
