@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::claims::TypeId;
-use crate::cluster::{Api, ApiError, collection, object};
+use crate::cluster::{Api, ApiError, Obstacle, collection, object};
+use crate::repeats::Repeats;
 
 const LEASE_TIME: Duration = Duration::from_secs(15);
 /// Without a renewal for this long we have lost.
@@ -188,15 +189,25 @@ impl Lease {
         Self { api, namespace: namespace.into(), name: name.into(), holder: holder.into(), rank }
     }
 
-    /// Waits until the lease is ours.
-    pub async fn acquire(&self) -> Term {
-        let mut observed: Option<Observed> = None;
+    /// Waits until the lease is ours, and says meanwhile why it is not.
+    pub async fn acquire(&self, mut waits: impl FnMut(String)) -> Term {
+        let (mut observed, mut repeats) = (None::<Observed>, Repeats::default());
         loop {
             let sent = Stamp::now();
             match self.try_acquire(&mut observed).await {
                 Ok(true) => return Term::since(sent),
-                Ok(false) => {}
-                Err(error) => tracing::warn!(error = error.told(), "the lease cannot be read or written"),
+                Ok(false) => {
+                    repeats.end();
+                    let holder = observed.as_ref().map_or("", |observed| &observed.record.holder);
+                    waits(format!("another replica works: {holder}"));
+                }
+                Err(error) => {
+                    let obstacle = Obstacle::new(&self.api, &error).to_string();
+                    if repeats.is_new(&obstacle) {
+                        tracing::warn!("waiting for the lease: {obstacle}");
+                    }
+                    waits(format!("the lease cannot be read or written: {obstacle}"));
+                }
             }
             sleep(RETRY).await;
         }

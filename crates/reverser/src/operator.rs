@@ -10,12 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::Router;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::routing::get;
 use prometheus_client::registry::Registry;
 use rustix::fs::{FlockOperation, flock};
 use tidegate_git::Remote;
@@ -26,8 +21,9 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::branch::GitMetrics;
-use crate::cluster::{Api, ApiError};
+use crate::cluster::{Api, Obstacle, meet};
 use crate::engine::{self, Ending, Parts, Shared};
+use crate::health::{Standing, serve_health};
 use crate::lease::{Ended, Lease, Rank, Term};
 use crate::webhook::{MakeError, Registration, Target, WebhookState, keep_registered, make_certificate, serve};
 
@@ -79,20 +75,8 @@ pub enum OperatorError {
     Certificate(#[from] CertificateError),
     #[error("failed to prepare the webhook's certificate")]
     MakeCertificate(#[from] MakeError),
-    #[error("cannot reach the API server {address}: {reason}")]
-    Unreachable { address: String, reason: String },
-    #[error("the API server refuses what the operator needs")]
-    Api(#[from] ApiError),
-}
-
-/// The uid of `kube-system`, which stands for the cluster.
-pub async fn cluster_uid(api: &Api) -> Result<String, OperatorError> {
-    let unreachable = |error: ApiError| match error.no_answer() {
-        Some(reason) => OperatorError::Unreachable { address: api.address().to_owned(), reason },
-        None => error.into(),
-    };
-    let namespace = api.get("/api/v1/namespaces/kube-system").await.map_err(unreachable)?;
-    Ok(namespace["metadata"]["uid"].as_str().unwrap_or_default().to_owned())
+    #[error(transparent)]
+    Obstacle(#[from] Obstacle),
 }
 
 /// Works until `stop`; then pushes what waits, and returns.
@@ -100,30 +84,35 @@ pub async fn run(api: Api, options: OperatorOptions, stop: impl Future<Output = 
     let _lock = prepare_work_dir(&options.engine).await?;
     let shared = Arc::new(Shared::default());
     let git_metrics = GitMetrics::default();
-    let is_leading = Arc::new(AtomicBool::new(false));
+    let standing = Arc::new(Standing::default());
     let mut servers = JoinSet::new();
     let mut registry = Registry::with_prefix("gitopsreverser");
     shared.metrics.register(&mut registry);
     git_metrics.register(&mut registry);
-    serve_health(&mut servers, options.health_listen, registry, is_leading.clone()).await?;
+    let listener = listen(options.health_listen, "--health-listen").await?;
+    servers.spawn(serve_health(listener, registry, standing.clone()));
     let registration = match &options.webhook {
-        Some(webhook) => Some(start_webhook(&mut servers, &api, webhook, shared.clone(), is_leading.clone()).await?),
+        Some(webhook) => Some(start_webhook(&mut servers, &api, webhook, shared.clone(), standing.clone()).await?),
         None => None,
     };
-    let mut parts =
-        Parts { api: api.clone(), options: options.engine.clone(), shared, git_metrics, term: Term::endless() };
-    let lease = options.lease.as_ref().map(|of| Lease::new(api, &of.namespace, &of.name, &of.holder, of.rank));
     let mut stop = pin!(stop);
+    let cluster_uid = tokio::select! {
+        uid = meet(&api, |obstacle| standing.waits(obstacle.to_string())) => uid?.into(),
+        () = &mut stop => return Ok(()),
+    };
+    let term = Term::endless();
+    let mut parts = Parts { api: api.clone(), cluster_uid, options: options.engine.clone(), shared, git_metrics, term };
+    let lease = options.lease.as_ref().map(|of| Lease::new(api, &of.namespace, &of.name, &of.holder, of.rank));
     loop {
         tokio::select! {
-            term = acquire(lease.as_ref()) => parts.term = term,
+            term = acquire(lease.as_ref(), &standing) => parts.term = term,
             () = &mut stop => {
                 release(lease.as_ref()).await;
                 return Ok(());
             }
         }
         tracing::info!("this replica works");
-        let replica = Replica { parts: &parts, lease: lease.as_ref(), is_leading: &is_leading };
+        let replica = Replica { parts: &parts, lease: lease.as_ref(), standing: &standing };
         match replica.lead(registration.clone(), options.is_ingesting, &mut stop).await {
             Over::Stopped => return Ok(()),
             Over::Lost => {}
@@ -132,9 +121,9 @@ pub async fn run(api: Api, options: OperatorOptions, stop: impl Future<Output = 
     }
 }
 
-async fn acquire(lease: Option<&Lease>) -> Term {
+async fn acquire(lease: Option<&Lease>, standing: &Standing) -> Term {
     match lease {
-        Some(lease) => lease.acquire().await,
+        Some(lease) => lease.acquire(|why| standing.waits(why)).await,
         None => Term::endless(),
     }
 }
@@ -153,10 +142,20 @@ enum Over {
     Wanted,
 }
 
+impl Over {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Stopped => "stopping",
+            Self::Lost => "the lease is lost",
+            Self::Wanted => "handing over to an operator that somebody runs by hand",
+        }
+    }
+}
+
 struct Replica<'r> {
     parts: &'r Parts,
     lease: Option<&'r Lease>,
-    is_leading: &'r AtomicBool,
+    standing: &'r Standing,
 }
 
 impl Replica<'_> {
@@ -167,7 +166,8 @@ impl Replica<'_> {
         is_ingesting: bool,
         stop: &mut (impl Future<Output = ()> + Unpin),
     ) -> Over {
-        self.tell_leading(true);
+        self.standing.works();
+        self.parts.shared.metrics.is_leader.set(1);
         let mut tasks = JoinSet::new();
         if let Some(registration) = registration {
             tasks.spawn(keep_registered(registration));
@@ -178,7 +178,8 @@ impl Replica<'_> {
             ended = self.keep() => if ended == Ended::Wanted { Over::Wanted } else { Over::Lost },
             () = &mut *stop => Over::Stopped,
         };
-        self.tell_leading(false);
+        self.standing.waits(over.text());
+        self.parts.shared.metrics.is_leader.set(0);
         let ending = if over == Over::Lost { Ending::AtOnce } else { Ending::Drain };
         let _ = end.send(ending);
         if let Some(engine) = engine {
@@ -214,11 +215,6 @@ impl Replica<'_> {
             tracing::error!(%error, "the engine ended badly");
         }
     }
-
-    fn tell_leading(&self, is_leading: bool) {
-        self.is_leading.store(is_leading, Ordering::Release);
-        self.parts.shared.metrics.is_leader.set(is_leading.into());
-    }
 }
 
 /// Ours for as long as what it returns is held.
@@ -245,14 +241,14 @@ async fn start_webhook(
     api: &Api,
     options: &WebhookOptions,
     shared: Arc<Shared>,
-    is_leading: Arc<AtomicBool>,
+    standing: Arc<Standing>,
 ) -> Result<Registration, OperatorError> {
     let certificates = match &options.files {
         Some(files) => Certificates::load(files.clone())?,
         None => make_certificate(names(&options.target))?,
     };
     let listener = listen(options.listen, "--webhook-listen").await?;
-    let state = WebhookState { shared: shared.clone(), cluster: options.cluster.as_str().into(), is_leading };
+    let state = WebhookState { shared: shared.clone(), cluster: options.cluster.as_str().into(), standing };
     let serving = serve(listener, certificates.clone(), state);
     servers.spawn(async move {
         if let Err(error) = serving.await {
@@ -280,47 +276,6 @@ fn names(target: &Target) -> Vec<String> {
             vec![host.to_owned()]
         }
     }
-}
-
-#[derive(Clone)]
-struct Health {
-    registry: Arc<Registry>,
-    is_leading: Arc<AtomicBool>,
-}
-
-async fn serve_health(
-    servers: &mut JoinSet<()>,
-    address: SocketAddr,
-    registry: Registry,
-    is_leading: Arc<AtomicBool>,
-) -> Result<(), OperatorError> {
-    let listener = listen(address, "--health-listen").await?;
-    let health = Health { registry: Arc::new(registry), is_leading };
-    let app = Router::new()
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(readyz))
-        .route("/metrics", get(metrics))
-        .with_state(health);
-    servers.spawn(async move {
-        if let Err(error) = axum::serve(listener, app).await {
-            tracing::error!(%error, "health and metrics are not served");
-        }
-    });
-    Ok(())
-}
-
-/// Ready is who works: admissions reach that one alone.
-async fn readyz(State(health): State<Health>) -> (StatusCode, &'static str) {
-    match health.is_leading.load(Ordering::Acquire) {
-        true => (StatusCode::OK, "ok\n"),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "another replica works\n"),
-    }
-}
-
-async fn metrics(State(health): State<Health>) -> Result<String, StatusCode> {
-    let mut text = String::new();
-    let encoded = prometheus_client::encoding::text::encode(&mut text, &health.registry);
-    encoded.map(|()| text).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 #[cfg(test)]

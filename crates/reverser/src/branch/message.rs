@@ -14,7 +14,6 @@ pub struct Operator {
     pub email: String,
     /// `users.noreply.<cluster>`: the address of those who have none.
     pub noreply_domain: String,
-    pub cluster_uid: String,
     pub controller_namespace: String,
     pub controller_name: String,
     pub instance_id: String,
@@ -60,7 +59,7 @@ impl Operator {
 }
 
 /// At least one effect.
-pub(super) fn message(operator: &Operator, author: &Author, effects: &[Effect]) -> String {
+pub(super) fn message(operator: &Operator, cluster_uid: &str, author: &Author, effects: &[Effect]) -> String {
     let by = author.each().iter().map(said).collect::<Vec<_>>().join(", ");
     let mut text = match effects {
         [effect] => format!("{} by {by}\n", line(effect)),
@@ -71,7 +70,7 @@ pub(super) fn message(operator: &Operator, author: &Author, effects: &[Effect]) 
     };
     text.push('\n');
     for (trailer, value) in [
-        ("ClusterUID", &operator.cluster_uid),
+        ("ClusterUID", cluster_uid),
         ("ControllerNS", &operator.controller_namespace),
         ("ControllerName", &operator.controller_name),
         ("InstanceID", &operator.instance_id),
@@ -142,7 +141,6 @@ mod tests {
             name: "op".into(),
             email: "op@example.com".into(),
             noreply_domain: "users.noreply.c".into(),
-            cluster_uid: "c-1".into(),
             controller_namespace: "ns".into(),
             controller_name: "tidegate".into(),
             instance_id: "pod\nX-Forged: 1".into(),
@@ -156,7 +154,7 @@ mod tests {
             version: version.clone(),
         };
         let effects: Vec<_> = effects.iter().map(effect).collect();
-        expected.assert_eq(&message(&operator, &author, &effects));
+        expected.assert_eq(&message(&operator, "c-1", &author, &effects));
     }
 
     #[test]

@@ -48,6 +48,7 @@ pub(super) enum PlanError {
 /// What a plan needs to know besides the batch.
 pub(super) struct Context<'c> {
     pub operator: &'c Operator,
+    pub cluster_uid: &'c str,
     pub destinations: &'c BTreeMap<DestinationId, Destination>,
     /// The most objects that one commit names, but for [`GROWTH`].
     pub files_max: usize,
@@ -264,7 +265,7 @@ impl<'p> Planner<'p> {
             author: &operator.person(&author),
             committer: &operator.committer(),
             time_s: self.context.time_s,
-            message: &message(operator, &author, &effects),
+            message: &message(operator, self.context.cluster_uid, &author, &effects),
             signer: self.context.destinations.get(&destination).and_then(|of| of.signer.as_deref()),
         };
         if let Some(commit) = self.draft.commit(&text)? {

@@ -45,6 +45,8 @@ pub struct BranchConfig {
     pub clone_dir: PathBuf,
     pub branch: String,
     pub operator: Operator,
+    /// Which cluster it mirrors.
+    pub cluster_uid: Arc<str>,
     pub limits: Limits,
     pub turns: Turns,
     /// Nothing is pushed after it.
@@ -258,11 +260,19 @@ impl Worker {
             return Err(WorkError::Lost);
         };
         let (operator, destinations) = (self.config.operator.clone(), self.shared.destinations());
+        let cluster_uid = self.config.cluster_uid.clone();
         let (reader, runtime, files_max) = (self.reader.clone(), Handle::current(), self.config.limits.files_max);
         let planned = tokio::task::spawn_blocking(move || {
             let time_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
             let read = |key: &_| runtime.block_on(reader.read(key));
-            let context = Context { operator: &operator, destinations: &destinations, files_max, time_s, read: &read };
+            let context = Context {
+                operator: &operator,
+                cluster_uid: &cluster_uid,
+                destinations: &destinations,
+                files_max,
+                time_s,
+                read: &read,
+            };
             let report = Planner::new(&context, &mut draft, &mut memory).write(&batch);
             (report, draft, memory)
         });

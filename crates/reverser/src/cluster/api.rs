@@ -11,6 +11,8 @@ use kube::client::Body;
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::obstacle::Access;
+
 /// An answer that takes longer is a server that does not answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 /// Of one answer: as JSON values it takes about three times as much. A page of
@@ -32,7 +34,23 @@ pub enum ApiError {
     Failed { method: Method, path: String, source: Box<dyn std::error::Error + Send + Sync> },
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {} s", .0.as_secs())]
+struct Late(Duration);
+
 impl ApiError {
+    pub(super) fn failed(
+        method: &Method,
+        path: &str,
+        error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self::Failed { method: method.clone(), path: path.into(), source: error.into() }
+    }
+
+    fn late(method: &Method, path: &str) -> Self {
+        Self::failed(method, path, Late(ANSWER_TIME_MAX))
+    }
+
     pub fn status(&self) -> Option<StatusCode> {
         match self {
             Self::Refused { status, .. } => Some(*status),
@@ -79,11 +97,12 @@ fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
 pub struct Api {
     client: Client,
     address: Arc<str>,
+    access: Access,
 }
 
 impl Api {
-    pub fn new(client: Client, address: impl Into<Arc<str>>) -> Self {
-        Self { client, address: address.into() }
+    pub fn new(client: Client, address: impl Into<Arc<str>>, access: Access) -> Self {
+        Self { client, address: address.into(), access }
     }
 
     /// Of the API server, for people.
@@ -91,8 +110,18 @@ impl Api {
         &self.address
     }
 
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
     pub async fn get(&self, path: &str) -> Result<Value, ApiError> {
         self.json(Call::get(path)).await
+    }
+
+    /// From somebody who cannot wait as long as others.
+    pub async fn get_within(&self, path: &str, time_max: Duration) -> Result<Value, ApiError> {
+        let got = timeout(time_max, self.get(path)).await;
+        got.map_err(|_| ApiError::failed(&Method::GET, path, Late(time_max)))?
     }
 
     pub async fn get_as(&self, path: &str, accept: &str) -> Result<Value, ApiError> {
@@ -124,8 +153,8 @@ impl Api {
             let response = self.checked(method.clone(), path, response).await?;
             read(&method, path, response).await
         };
-        let bytes = timeout(ANSWER_TIME_MAX, whole).await.map_err(|late| failed(&method, path, late))??;
-        serde_json::from_slice(&bytes).map_err(|error| failed(&method, path, error))
+        let bytes = timeout(ANSWER_TIME_MAX, whole).await.map_err(|_| ApiError::late(&method, path))??;
+        serde_json::from_slice(&bytes).map_err(|error| ApiError::failed(&method, path, error))
     }
 
     async fn send(&self, call: Call<'_>) -> Result<Response<Body>, ApiError> {
@@ -136,9 +165,9 @@ impl Api {
             .header(http::header::ACCEPT, accept)
             .header(http::header::CONTENT_TYPE, content)
             .body(Body::from(body))
-            .map_err(|error| failed(&method, path, error))?;
+            .map_err(|error| ApiError::failed(&method, path, error))?;
         let sent = timeout(ANSWER_TIME_MAX, self.client.send(request)).await;
-        sent.map_err(|late| failed(&method, path, late))?.map_err(|error| failed(&method, path, error))
+        sent.map_err(|_| ApiError::late(&method, path))?.map_err(|error| ApiError::failed(&method, path, error))
     }
 
     async fn checked(&self, method: Method, path: &str, response: Response<Body>) -> Result<Response<Body>, ApiError> {
@@ -177,11 +206,7 @@ async fn read(method: &Method, path: &str, response: Response<Body>) -> Result<B
     let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
     let read = body.map_err(|error| match error.is::<LengthLimitError>() {
         true => ApiError::TooLarge { method: method.clone(), path: path.into() },
-        false => failed(method, path, error),
+        false => ApiError::failed(method, path, error),
     });
     Ok(read?.to_bytes())
-}
-
-fn failed(method: &Method, path: &str, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ApiError {
-    ApiError::Failed { method: method.clone(), path: path.into(), source: error.into() }
 }

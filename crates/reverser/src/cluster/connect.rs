@@ -6,6 +6,7 @@ use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigEr
 use kube::{Client, Config};
 
 use super::api::Api;
+use super::obstacle::Access;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
@@ -26,7 +27,7 @@ pub enum ConnectError {
 /// service account of the pod, which has no contexts.
 pub async fn connect(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Api, ConnectError> {
     let options = KubeConfigOptions { context: context.map(Into::into), ..Default::default() };
-    let config = match (kubeconfig, context) {
+    let mut config = match (kubeconfig, context) {
         (Some(path), _) => {
             let failed = |error| ConnectError::Kubeconfig { path: path.to_owned(), reason: without_path(&error) };
             let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
@@ -38,8 +39,21 @@ pub async fn connect(kubeconfig: Option<&Path>, context: Option<&str>) -> Result
             .map_err(|error| ConnectError::Context { context: context.to_owned(), reason: error.to_string() })?,
         (None, None) => Config::infer().await.map_err(|error| ConnectError::Infer { reason: with_path(&error) })?,
     };
-    let address = config.cluster_url.to_string();
-    Ok(Api::new(Client::try_from(config).map_err(ConnectError::Client)?, address))
+    // Whoever asks has a backoff of their own, and is to know what was said.
+    config.default_retry = false;
+    let (address, access) = (config.cluster_url.to_string(), access(&config));
+    Ok(Api::new(Client::try_from(config).map_err(ConnectError::Client)?, address, access))
+}
+
+fn access(config: &Config) -> Access {
+    let auth = &config.auth_info;
+    match &config.root_cert_file {
+        Some(_) => Access::Pod,
+        None if auth.exec.is_some() || auth.auth_provider.is_some() => Access::Renewed,
+        // A token goes before a file.
+        None if auth.token.is_none() && auth.token_file.is_some() => Access::Renewed,
+        None => Access::Fixed,
+    }
 }
 
 fn without_path(error: &KubeconfigError) -> String {

@@ -11,6 +11,7 @@ use tokio::time::sleep;
 use super::api::{Api, ApiError};
 use super::lines::Lines;
 use super::machine::{Ask, Failure, Machine, Means, Said};
+use crate::repeats::Repeats;
 
 /// The server ends a watch after about this time; resuming costs nothing.
 const WATCH_SECONDS: u32 = 290;
@@ -101,7 +102,7 @@ impl Follow {
 /// Never ends by itself; dropping it ends the watch.
 pub async fn follow(follow: Follow, consumer: &mut impl Consumer) {
     let mut machine = Machine::default();
-    let mut has_failed = false;
+    let (mut has_failed, mut repeats) = (false, Repeats::default());
     loop {
         let (ask, means) = machine.ask();
         if means == Means::Restart {
@@ -111,6 +112,7 @@ pub async fn follow(follow: Follow, consumer: &mut impl Consumer) {
             Ok(Answered::Interrupted) => machine.relist(),
             Ok(Answered::Whole) => {
                 machine.succeeded();
+                repeats.end();
                 if std::mem::take(&mut has_failed) {
                     consumer.recovered().await;
                 }
@@ -123,7 +125,10 @@ pub async fn follow(follow: Follow, consumer: &mut impl Consumer) {
                 }
                 if failure == Failure::Other {
                     has_failed = true;
-                    tracing::warn!(path = follow.path, error = error.told(), "watch failed, trying again");
+                    let told = error.told();
+                    if repeats.is_new(&told) {
+                        tracing::warn!(path = follow.path, error = told, "watch failed, trying again");
+                    }
                     consumer.failed(&error).await;
                     follow.wait(&mut machine).await;
                 }
@@ -274,6 +279,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
+    use crate::cluster::Access;
 
     /// Five objects of 30 MiB, in pages of as many as are asked for.
     fn bulky(asked: Arc<std::sync::Mutex<Vec<usize>>>) -> Api {
@@ -292,7 +298,7 @@ mod tests {
             let list = serde_json::json!({"kind": "ThingList", "metadata": {"resourceVersion": "7", "continue": more}, "items": items});
             std::future::ready(Response::builder().status(status).body(Body::from(list.to_string().into_bytes())))
         });
-        Api::new(kube::Client::new(answer, "default"), "https://test")
+        Api::new(kube::Client::new(answer, "default"), "https://test", Access::Fixed)
     }
 
     /// What was listed, until it is complete.
@@ -336,7 +342,7 @@ mod tests {
             let response = Response::builder().status(StatusCode::SERVICE_UNAVAILABLE).body(Body::empty());
             std::future::ready(response)
         });
-        Api::new(kube::Client::new(answer, "default"), "https://test")
+        Api::new(kube::Client::new(answer, "default"), "https://test", Access::Fixed)
     }
 
     struct Nobody;

@@ -9,6 +9,8 @@ mod discovery;
 mod follow;
 mod lines;
 mod machine;
+mod meet;
+mod obstacle;
 mod path;
 mod vanished;
 
@@ -16,5 +18,7 @@ pub use api::{Api, ApiError};
 pub use connect::{ConnectError, connect};
 pub use discovery::{Discovered, discover};
 pub use follow::{Consumer, Cue, Follow, follow};
+pub use meet::meet;
+pub use obstacle::{Access, Obstacle, ObstacleKind};
 pub use path::{collection, object};
 pub use vanished::keep_defined;

@@ -134,6 +134,7 @@ impl Engine {
             clone_dir: clone_dir(&options.work_dir, key),
             branch: key.name.clone(),
             operator: options.operator.clone(),
+            cluster_uid: self.parts.cluster_uid.clone(),
             limits: options.limits,
             turns,
             term: self.parts.term.clone(),

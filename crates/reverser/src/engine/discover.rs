@@ -13,6 +13,7 @@ use super::state::Msg;
 use crate::backoff::Backoff;
 use crate::claims::{Catalog, TypeId};
 use crate::cluster::{Api, ApiError, Consumer, Cue, Follow, collection, discover, follow, keep_defined};
+use crate::repeats::Repeats;
 
 /// A CRD is served a moment after it is there, and an API server under load
 /// takes longer: look again after these milliseconds, from the last change on.
@@ -37,17 +38,21 @@ pub(super) async fn keep_discovering(api: Api, refresh: Duration, to: mpsc::Send
 }
 
 async fn ask(api: &Api, refresh: Duration, changed: &Notify, to: &mpsc::Sender<Msg>) {
-    let (mut known, mut backoff) = (None, Backoff::new(RETRY_MIN, RETRY_MAX));
+    let (mut known, mut backoff, mut repeats) = (None, Backoff::new(RETRY_MIN, RETRY_MAX), Repeats::default());
     loop {
         let looked = look(api, &mut known, to).await;
         if looked.is_ok() {
             backoff.reset();
+            repeats.end();
         }
         let next = match looked {
             Ok(Looked::Whole) => refresh,
             Ok(Looked::Partial) => refresh.min(PARTIAL_RETRY),
             Err(error) => {
-                tracing::warn!(error = error.told(), "discovery failed; what was known stays in force");
+                let error = error.told();
+                if repeats.is_new(&error) {
+                    tracing::warn!(error, "discovery failed; what was known stays in force");
+                }
                 backoff.next(rand::random())
             }
         };

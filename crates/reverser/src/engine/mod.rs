@@ -105,6 +105,8 @@ impl Shared {
 #[derive(Clone)]
 pub struct Parts {
     pub api: Api,
+    /// The uid of `kube-system`, which stands for the cluster.
+    pub cluster_uid: Arc<str>,
     pub options: Options,
     pub shared: Arc<Shared>,
     pub git_metrics: GitMetrics,

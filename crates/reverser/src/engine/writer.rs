@@ -13,6 +13,7 @@ use tokio::time::sleep;
 use crate::claims::TypeId;
 use crate::cluster::{Api, ApiError, collection, object};
 use crate::config::{Condition, ConfigKind, GROUP, Id, Meta, Reason, StatusBody, Truth, VERSION};
+use crate::repeats::Repeats;
 
 /// After a failure; the newest status of each object is kept meanwhile.
 const RETRY: Duration = Duration::from_secs(2);
@@ -48,6 +49,7 @@ pub(super) fn write_statuses(api: Api, instance: String) -> (StatusWriter, impl 
 }
 
 async fn keep_writing(api: Api, instance: String, queue: Arc<Mutex<Queue>>, woken: Arc<Notify>) {
+    let mut repeats = Repeats::default();
     loop {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_first();
         let Some(((kind, id), (meta, body))) = next else {
@@ -58,9 +60,14 @@ async fn keep_writing(api: Api, instance: String, queue: Arc<Mutex<Queue>>, woke
             if error.is_not_found() {
                 continue;
             }
-            tracing::warn!(kind = kind.name(), object = %id, error = error.told(), "the status was not written");
+            let error = error.told();
+            if repeats.is_new(&error) {
+                tracing::warn!(kind = kind.name(), object = %id, error, "the status was not written");
+            }
             queue.lock().unwrap_or_else(PoisonError::into_inner).entry((kind, id)).or_insert((meta, body));
             sleep(RETRY).await;
+        } else {
+            repeats.end();
         }
     }
 }

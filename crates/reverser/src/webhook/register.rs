@@ -15,6 +15,7 @@ use super::server::PATH;
 use crate::claims::{Routes, TypeId};
 use crate::cluster::{Api, ApiError, collection, object};
 use crate::engine::Shared;
+use crate::repeats::Repeats;
 
 /// In case somebody else changed it.
 const CHECK_INTERVAL: Duration = Duration::from_secs(30);
@@ -47,15 +48,22 @@ pub struct Registration {
 
 /// Never ends.
 pub async fn keep_registered(registration: Registration) {
+    let mut repeats = Repeats::default();
     loop {
         match register(&registration).await {
-            Ok(()) => tokio::select! {
-                () = registration.shared.replanned.notified() => {}
-                () = registration.certificates.renewed() => {}
-                () = sleep(CHECK_INTERVAL) => {}
-            },
+            Ok(()) => {
+                repeats.end();
+                tokio::select! {
+                    () = registration.shared.replanned.notified() => {}
+                    () = registration.certificates.renewed() => {}
+                    () = sleep(CHECK_INTERVAL) => {}
+                }
+            }
             Err(error) => {
-                tracing::error!(error = error.told(), "the webhook is not registered: authors are unknown until it is");
+                let error = error.told();
+                if repeats.is_new(&error) {
+                    tracing::error!(error, "the webhook is not registered: authors are unknown until it is");
+                }
                 sleep(RETRY).await;
             }
         }

@@ -21,6 +21,7 @@ use tokio::time::timeout;
 
 use crate::attribution::read_review;
 use crate::engine::Shared;
+use crate::health::Standing;
 
 pub const PATH: &str = "/process-validating-webhook";
 /// The new and the old object, each of the size that etcd allows, and as much again.
@@ -37,7 +38,7 @@ pub struct WebhookState {
     /// Part of the addresses of those who have none.
     pub cluster: Arc<str>,
     /// Whether this replica works; another one's admissions are of no use here.
-    pub is_leading: Arc<std::sync::atomic::AtomicBool>,
+    pub standing: Arc<Standing>,
 }
 
 /// Runs until it is dropped.
@@ -97,8 +98,7 @@ async fn review(State(state): State<WebhookState>, body: axum::body::Body) -> Re
 fn answer(state: &WebhookState, body: &[u8]) -> Value {
     let review: Value = serde_json::from_slice(body).unwrap_or_default();
     let uid = review["request"]["uid"].as_str().unwrap_or_default().to_owned();
-    let is_leading = state.is_leading.load(std::sync::atomic::Ordering::Acquire);
-    if is_leading
+    if state.standing.is_working()
         && is_claimed(&state.shared, &review["request"])
         && let Some(attempt) = read_review(&review, &state.cluster).attempt
     {
@@ -121,8 +121,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_allowed() {
-        let is_leading = Arc::new(true.into());
-        let state = WebhookState { shared: Arc::default(), cluster: "c".into(), is_leading };
+        let state = WebhookState { shared: Arc::default(), cluster: "c".into(), standing: Arc::default() };
+        state.standing.works();
         for body in ["", "{", "[]", "{\"request\": 7}", "\u{0}", "{\"request\": {\"uid\": \"u\"}}"] {
             let answer = answer(&state, body.as_bytes());
             assert_eq!(answer["response"]["allowed"], true, "{body}");

@@ -82,8 +82,7 @@ impl Rig {
     fn run_operator(&self, folder: &str, webhook: u16, health: u16, flags: Flags) -> Running {
         let kubeconfig = self.account_kubeconfig();
         let work_dir = self.scratch.path().join(folder);
-        let options = move |cluster_uid: String| options(&work_dir, cluster_uid, webhook, health, flags);
-        Running::start(kubeconfig, options)
+        Running::start(kubeconfig, options(&work_dir, webhook, health, flags))
     }
 
     /// A namespace with a repository and a destination at `live` of `main`.

@@ -35,15 +35,14 @@ pub struct Running {
 }
 
 impl Running {
-    pub fn start(kubeconfig: PathBuf, options: impl FnOnce(String) -> OperatorOptions + Send + 'static) -> Self {
+    pub fn start(kubeconfig: PathBuf, options: OperatorOptions) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async {
                 let run = async {
                     let api = connect(Some(&kubeconfig), None).await.unwrap();
-                    let uid = operator::cluster_uid(&api).await.unwrap();
-                    operator::run(api, options(uid), std::future::pending()).await.unwrap();
+                    operator::run(api, options, std::future::pending()).await.unwrap();
                 };
                 tokio::select! {
                     () = run => {}
@@ -65,7 +64,7 @@ impl Drop for Running {
     }
 }
 
-pub fn options(work_dir: &Path, cluster_uid: String, webhook: u16, health: u16, flags: Flags) -> OperatorOptions {
+pub fn options(work_dir: &Path, webhook: u16, health: u16, flags: Flags) -> OperatorOptions {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let holder = format!("replica-{}", COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
     let search_path = std::env::var_os("PATH").unwrap_or_default();
@@ -80,7 +79,6 @@ pub fn options(work_dir: &Path, cluster_uid: String, webhook: u16, health: u16, 
             name: "tidegate-reverser".into(),
             email: "reverser@test".into(),
             noreply_domain: "users.noreply.test".into(),
-            cluster_uid,
             controller_namespace: SYSTEM.into(),
             controller_name: ACCOUNT.into(),
             instance_id: holder.clone(),

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use tidegate_git::{PlainHttp, Program};
 use tidegate_reverser::branch::{Limits, Operator};
 use tidegate_reverser::claims::{Exclusion, Omitted, PlanOptions};
-use tidegate_reverser::cluster::{Api, connect};
+use tidegate_reverser::cluster::connect;
 use tidegate_reverser::engine;
 use tidegate_reverser::install::{InstallOptions, manifests};
 use tidegate_reverser::lease::Rank;
@@ -63,7 +63,7 @@ async fn operate(args: &ReverseRunArgs, exclusions: Vec<Exclusion>, webhook: Opt
     let _too_large = signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?;
     let api = connect(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let holder = format!("{}_{}", host_name(), uuid::Uuid::new_v4());
-    let options = options(args, exclusions, webhook, &api, &holder).await?;
+    let options = options(args, exclusions, webhook, &holder)?;
     let stop = async {
         tokio::select! {
             _ = terminate.recv() => {}
@@ -78,17 +78,16 @@ async fn operate(args: &ReverseRunArgs, exclusions: Vec<Exclusion>, webhook: Opt
             std::process::exit(1);
         });
     };
-    tracing::info!(health = %args.health_listen, webhook = options.webhook.is_some(), "ready");
+    tracing::info!(health = %args.health_listen, webhook = options.webhook.is_some(), "starting");
     operator::run(api, options, stop).await?;
     tracing::info!("stopped");
     Ok(())
 }
 
-async fn options(
+fn options(
     args: &ReverseRunArgs,
     exclusions: Vec<Exclusion>,
     webhook: Option<WebhookOptions>,
-    api: &Api,
     holder: &str,
 ) -> Result<OperatorOptions> {
     let work_dir = work_dir(args)?;
@@ -108,7 +107,6 @@ async fn options(
             name: args.committer_name.clone(),
             email: args.committer_email.clone(),
             noreply_domain: format!("users.noreply.{}", args.cluster_name),
-            cluster_uid: operator::cluster_uid(api).await?,
             controller_namespace: args.lease_namespace.clone(),
             controller_name: args.lease_name.clone(),
             instance_id: holder.to_owned(),

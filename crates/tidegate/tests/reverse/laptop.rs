@@ -55,8 +55,9 @@ fn the_quick_start_word_for_word() {
     assert_eq!(operator.get("/healthz").unwrap(), (200, "ok\n".to_owned()));
     // Another one waits for its lease: it lives, and it is not ready.
     let second = plane.operator("quick-second").start();
-    wait("the second one's health", || second.get("/healthz").filter(|(status, _)| *status == 200));
-    assert_eq!(second.get("/readyz").unwrap(), (503, "another replica works\n".to_owned()));
+    let waits = |(status, why): &(u16, String)| *status == 503 && why.starts_with("another replica works: ");
+    wait("the second one's turn, which is not yet", || second.get("/readyz").filter(waits));
+    assert_eq!(second.get("/healthz").unwrap(), (200, "ok\n".to_owned()));
     second.stop();
     plane.cluster.admin(&["create", "namespace", "shop"]);
     let (cluster, git, repository) = (&plane.cluster, &plane.git, plane.git.create("shop/cluster.git"));

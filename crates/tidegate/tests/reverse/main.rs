@@ -13,5 +13,6 @@ mod outages;
 #[path = "../cli/process.rs"]
 mod process;
 mod rig;
+mod start;
 mod takeover;
 mod workers;

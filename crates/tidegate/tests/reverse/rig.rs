@@ -66,6 +66,12 @@ pub struct Start {
 }
 
 impl Start {
+    /// Another user, or another API server.
+    pub fn of(mut self, kubeconfig: PathBuf) -> Self {
+        self.kubeconfig = kubeconfig;
+        self
+    }
+
     pub fn with(mut self, flags: &[&str]) -> Self {
         self.more.extend(flags.iter().map(|flag| (*flag).to_owned()));
         self
