@@ -210,24 +210,16 @@ impl Plane for RemotePlane {
     }
 
     async fn state_read(&self, controller: &str, prefix: &str, after: Option<&str>) -> Result<Vec<StateRow>, ApiError> {
-        #[derive(Deserialize)]
-        struct Data {
-            rows: Vec<Row>,
-        }
-        #[derive(Deserialize)]
-        struct Row {
-            name: String,
-            value: String,
-        }
         let query = "query($controller: String!, $prefix: String!, $after: String) { \
             rows: controllerState(controller: $controller, prefix: $prefix, after: $after) { name value } }";
         let variables = json!({"controller": controller, "prefix": prefix, "after": after});
-        let rows = self.ask::<Data>(query, variables).await?.rows;
-        let decode = |row: Row| {
-            let nonsense = |_| ApiError::new(Fault::Unavailable, "the server sent a row that is not base64");
-            Ok(StateRow { name: row.name, value: BASE64.decode(row.value).map_err(nonsense)?.into() })
-        };
-        rows.into_iter().map(decode).collect()
+        self.ask::<Rows>(query, variables).await?.decode()
+    }
+
+    async fn state_get(&self, controller: &str, names: &[String]) -> Result<Vec<StateRow>, ApiError> {
+        let query = "query($controller: String!, $names: [String!]!) { \
+            rows: controllerStateRows(controller: $controller, names: $names) { name value } }";
+        self.ask::<Rows>(query, json!({"controller": controller, "names": names})).await?.decode()
     }
 
     async fn state_write(
@@ -243,6 +235,27 @@ impl Plane for RemotePlane {
         let query = "mutation($input: UpdateControllerStateInput!) { updateControllerState(input: $input) }";
         let input = json!({"controller": controller, "fence": fence.map(fence_input), "changes": changes});
         self.ask::<Value>(query, json!({"input": input})).await.map(drop)
+    }
+}
+
+#[derive(Deserialize)]
+struct Rows {
+    rows: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    name: String,
+    value: String,
+}
+
+impl Rows {
+    fn decode(self) -> Result<Vec<StateRow>, ApiError> {
+        let decode = |row: Row| {
+            let nonsense = |_| ApiError::new(Fault::Unavailable, "the server sent a row that is not base64");
+            Ok(StateRow { name: row.name, value: BASE64.decode(row.value).map_err(nonsense)?.into() })
+        };
+        self.rows.into_iter().map(decode).collect()
     }
 }
 

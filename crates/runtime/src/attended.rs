@@ -245,6 +245,10 @@ impl Plane for Attended {
         self.heard(Asked::StateRead, self.plane.state_read(controller, prefix, after).await)
     }
 
+    async fn state_get(&self, controller: &str, names: &[String]) -> Result<Vec<StateRow>, ApiError> {
+        self.heard(Asked::StateRead, self.plane.state_get(controller, names).await)
+    }
+
     async fn state_write(
         &self,
         controller: &str,

@@ -12,8 +12,9 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 use crate::clock::{Clock, stopped};
+use crate::gate::Gate;
 use crate::inbox::{Heard, Inbox};
-use crate::index::Touched;
+use crate::index::{Stage, Touched};
 use crate::indexer::Subscription;
 use crate::known::KnownKeys;
 use crate::ledger::Ledger;
@@ -57,8 +58,7 @@ pub(crate) struct Driver {
     held: Option<Feed>,
     saves: Saves,
     sweep: sweep::Sweeps,
-    /// Indexes that have not been audited: nothing runs before.
-    audits_missing: usize,
+    gate: Gate,
     counted: Counted,
     _reader: AbortOnDrop,
 }
@@ -116,7 +116,7 @@ impl Driver {
             client: job.client.clone(),
         });
         let saves = Saves::new(job.plane.clone(), name.clone(), job.fence.clone(), job.save_rows_max);
-        let (audits_missing, touches) = Subscription::join(std::mem::take(&mut job.subscriptions), &kind.resource);
+        let (indexes, touches) = Subscription::join(std::mem::take(&mut job.subscriptions), &kind.resource);
         Ok(Self {
             sweep: sweep::Sweeps::new(job.plane.clone(), name.clone(), kind.clone(), options.resync),
             worker,
@@ -130,7 +130,7 @@ impl Driver {
             inbox: Inbox::new(feed, touches),
             held: None,
             saves,
-            audits_missing,
+            gate: Gate::new(indexes),
             counted: Counted::default(),
             _reader: reader,
             job,
@@ -172,14 +172,16 @@ impl Driver {
     fn next_due(&self) -> Instant {
         let far = Instant::now() + Duration::from_secs(3600);
         // What is due while nobody is free starts when somebody is.
-        let due = self.queue.next_due().filter(|_| self.has_free_worker());
+        let due = self.queue.next_due().filter(|_| self.has_free_worker() && self.gate.is_open());
         let due = due.into_iter().chain(self.marks.next_due()).min();
         due.map_or(far, |due| self.clock.instant(due).min(far))
     }
 
     fn start_workers(&mut self) {
         while self.has_free_worker() {
-            let Some(Taken { key, failures, generation }) = self.queue.take(self.clock.now()) else { return };
+            let Some(Taken { key, failures, generation }) = self.gate.take(&mut self.queue, self.clock.now()) else {
+                return;
+            };
             let row = self.ledger.row(&key);
             let attempts = if failures == 0 { 0 } else { row.map_or(0, |row| row.attempts) };
             let gone = self.ledger.is_gone(&key);
@@ -208,7 +210,7 @@ impl Driver {
     }
 
     fn has_free_worker(&self) -> bool {
-        self.audits_missing == 0 && self.workers.len() < self.job.controller.options.concurrency.max(1)
+        self.workers.len() < self.job.controller.options.concurrency.max(1)
     }
 
     fn take_feed(&mut self, feed: Feed) {
@@ -288,14 +290,12 @@ impl Driver {
     }
 
     fn take_touched(&mut self, touched: &Touched) {
-        if touched.is_audit() {
-            self.audits_missing -= 1;
-        }
+        self.gate.hear(touched);
         if touched.is_everything() {
             self.sweep.begin();
         }
         // Found again by the next audit, so nothing is owed.
-        let priority = if touched.is_audit() { Priority::Low } else { Priority::High };
+        let priority = if touched.stage() == Stage::Audit { Priority::Low } else { Priority::High };
         for key in touched.keys() {
             self.ledger.touched(key);
             self.add(key, priority, None, Cause::Touch);

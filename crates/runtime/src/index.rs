@@ -1,6 +1,7 @@
 //! What reconcilers know of other objects, kept up to date by the manager.
 
 use bytes::Bytes;
+use serde_json::Value;
 use tidegate_model::{GroupResource, ObjectKey};
 use tokio::sync::{mpsc, watch};
 
@@ -62,6 +63,41 @@ pub trait Durable: Index {
     /// others: finds out for every object whether it needs a reconcile, and
     /// says whose record was wrong about it.
     fn recheck(&self, touched: &mut Touched);
+
+    /// Something about all records together that a [`Preview`] needs; saved
+    /// with the versions that they go up to.
+    fn summary(&self) -> Value {
+        Value::Null
+    }
+
+    /// What works while the records are loaded, from those alone that the
+    /// changes since need; `None` if reconciles have to wait for all of them.
+    /// From here until it is dropped, reconcilers are answered by it.
+    fn preview(&self, summary: &Value) -> Option<Box<dyn Preview>> {
+        let _ = summary;
+        None
+    }
+}
+
+/// The part of a durable index that a few changes need, so that a start with
+/// few changes does not wait for many records. What it cannot find (whoever
+/// else a change concerns, what was due before) the whole index finds later;
+/// what it answers must be what the whole index would.
+pub trait Preview: Send {
+    /// Which records are missing to apply `changes`; asked again, without
+    /// changes, after each answer, because a record may call for others.
+    fn needs(&mut self, kind: &Kind, changes: &[Change<'_>]) -> Vec<ObjectKey>;
+
+    /// `None` if there is no record of the key.
+    fn load(&mut self, key: &ObjectKey, record: Option<&[u8]>) -> Result<(), BoxError>;
+
+    /// Says which keys can be answered for now. Whatever was missing is there.
+    fn apply(&mut self, kind: &Kind, changes: &[Change<'_>], touched: &mut Touched);
+
+    /// It cannot follow any more, and answers nothing from here on. What
+    /// reconcilers do not do because of that they do later: the audit names
+    /// it, or they fail and are tried again.
+    fn close(&mut self);
 }
 
 /// A record as it was saved, and whose it is.
@@ -97,7 +133,17 @@ pub struct Touched {
     renewed: Vec<ObjectKey>,
     changed: Vec<ObjectKey>,
     everything: bool,
-    audit: bool,
+    stage: Stage,
+}
+
+/// What it comes of.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    #[default]
+    Change,
+    Audit,
+    /// Before the audit, and only of keys that can be answered for already.
+    Preview,
 }
 
 impl Touched {
@@ -147,12 +193,12 @@ impl Touched {
         self.keys.is_empty() && !self.everything
     }
 
-    pub(crate) fn of_audit() -> Self {
-        Self { audit: true, ..Self::default() }
+    pub(crate) fn of(stage: Stage) -> Self {
+        Self { stage, ..Self::default() }
     }
 
-    pub(crate) fn is_audit(&self) -> bool {
-        self.audit
+    pub(crate) fn stage(&self) -> Stage {
+        self.stage
     }
 
     /// What of it concerns the objects of one resource.
@@ -163,7 +209,7 @@ impl Touched {
             renewed: of(&self.renewed),
             changed: Vec::new(),
             everything: self.everything,
-            audit: self.audit,
+            stage: self.stage,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::attended::interrupted;
@@ -14,29 +15,52 @@ use crate::{BoxError, Durable, Kind, Plane, SavedRecord, StateRow};
 /// Pages of records on their way to the index: 5,000 of about 200 bytes each.
 const PAGES_MAX: usize = 4;
 
-pub(crate) enum Loaded {
-    /// There is nothing that can be gone on with.
-    Nothing,
-    /// Something was taken, and the rest cannot be read.
-    Part,
-    /// From where to watch. `torn` if some records are newer.
-    Whole { position: Position, torn: bool },
+/// What the row of an index says, if there is something to go on with.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Saved {
+    /// From where to watch.
+    pub position: Position,
+    /// Some records are newer.
+    pub torn: bool,
+    pub summary: Value,
 }
 
-pub(crate) async fn load(plane: &Arc<dyn Plane>, index: &Arc<dyn Durable>, kinds: &[Kind]) -> Loaded {
-    let Some((position, torn)) = position(&**plane, &**index, kinds).await else { return Loaded::Nothing };
-    for kind in kinds {
-        if let Err(error) = load_kind(plane, index, kind).await {
+impl Saved {
+    /// `None` without a row that names all kinds in the index's format.
+    pub async fn read(plane: &dyn Plane, index: &dyn Durable, kinds: &[Kind]) -> Option<Self> {
+        let rows = read_page(plane, index.name(), rows::INDEX, None).await;
+        let row = rows.iter().find(|row| row.name == rows::INDEX)?;
+        Self::parse(row, index, kinds)
+    }
+
+    pub fn parse(row: &StateRow, index: &dyn Durable, kinds: &[Kind]) -> Option<Self> {
+        let row: SavedIndex = serde_json::from_slice(&row.value).ok()?;
+        let position = Position::read(&row, index.format(), kinds)?;
+        Some(Self { position, torn: row.torn, summary: row.summary })
+    }
+}
+
+/// Whether all records were taken, and if so, whether some of them are newer
+/// than `saved` says; `None` if they cannot be read.
+pub(crate) async fn load(
+    plane: Arc<dyn Plane>,
+    index: Arc<dyn Durable>,
+    kinds: Vec<Kind>,
+    saved: Saved,
+) -> Option<Torn> {
+    for kind in &kinds {
+        if let Err(error) = load_kind(&plane, &index, kind).await {
             tracing::error!(index = index.name(), %kind, %error, "what was saved of an index cannot be read: listing");
-            return Loaded::Part;
+            return None;
         }
     }
     // Another manager may have saved meanwhile.
-    match self::position(&**plane, &**index, kinds).await {
-        Some((after, _)) if after.id == position.id => Loaded::Whole { torn: torn || after != position, position },
-        _ => Loaded::Part,
-    }
+    let after = Saved::read(&*plane, &*index, &kinds).await.filter(|after| after.position.id == saved.position.id)?;
+    Some(Torn(saved.torn || after != saved))
 }
+
+/// Some records are newer than others.
+pub(crate) struct Torn(pub bool);
 
 async fn load_kind(plane: &Arc<dyn Plane>, index: &Arc<dyn Durable>, kind: &Kind) -> Result<(), BoxError> {
     let prefix = rows::record_prefix(kind);
@@ -48,14 +72,6 @@ async fn load_kind(plane: &Arc<dyn Plane>, index: &Arc<dyn Durable>, kind: &Kind
         index.load(kind, &records)?;
     }
     Ok(())
-}
-
-/// `None` without a row that names all kinds in the index's format.
-async fn position(plane: &dyn Plane, index: &dyn Durable, kinds: &[Kind]) -> Option<(Position, bool)> {
-    let rows = read_page(plane, index.name(), rows::INDEX, None).await;
-    let row = rows.iter().find(|row| row.name == rows::INDEX)?;
-    let saved: SavedIndex = serde_json::from_slice(&row.value).ok()?;
-    Some((Position::read(&saved, index.format(), kinds)?, saved.torn))
 }
 
 async fn read(plane: Arc<dyn Plane>, name: &'static str, prefix: String, pages: mpsc::Sender<Vec<StateRow>>) {

@@ -7,14 +7,15 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tidegate_model::{GroupResource, ObjectKey, ResourceVersion};
+use tidegate_model::{GroupResource, ObjectKey};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::index_load::{Loaded, load};
+use crate::index::Stage;
+use crate::index_preview::Previewing;
 use crate::index_reader::{Batch, follow};
 use crate::index_saver::{Ask, Saver};
-use crate::unsaved::Unsaved;
+use crate::unsaved::{Position, Unsaved};
 use crate::{Change, Durable, Index, IndexHandle, Kind, Plane, Touched, WatchEvent};
 
 /// Batches on their way to the index: a page of a list has at most 32 MiB, so
@@ -26,10 +27,10 @@ const TOUCHES_MAX: usize = 64;
 pub(crate) struct Indexer {
     index: Arc<dyn Index>,
     saved: Option<SavedSide>,
-    plane: Arc<dyn Plane>,
+    pub(crate) plane: Arc<dyn Plane>,
     filled: watch::Sender<bool>,
-    subscribing: mpsc::UnboundedReceiver<Subscriber>,
-    subscribers: Vec<Subscriber>,
+    pub(crate) subscribing: mpsc::UnboundedReceiver<Subscriber>,
+    pub(crate) subscribers: Vec<Subscriber>,
     lives: Lives,
 }
 
@@ -50,8 +51,8 @@ struct SavedSide {
 
 /// A controller that wants to hear of touched keys.
 pub(crate) struct Subscriber {
-    resource: GroupResource,
-    touches: mpsc::Sender<Touched>,
+    pub resource: GroupResource,
+    pub touches: mpsc::Sender<Touched>,
 }
 
 /// One index of one controller.
@@ -91,16 +92,14 @@ impl Indexer {
     /// Runs until it is aborted, or nobody needs it any more.
     pub async fn run(mut self) {
         let kinds = self.index.kinds();
-        let (mut held, mut asked) = match self.saved.take() {
-            Some(SavedSide { index, rows_max, asked }) => (self.load(index, rows_max, &kinds).await, Some(asked)),
-            None => (Held::new(&kinds), None),
+        let (mut held, mut followers, mut asked) = match self.saved.take() {
+            Some(SavedSide { index, rows_max, asked }) => {
+                let (held, followers) = self.resume(index, rows_max, &kinds).await;
+                (held, followers, Some(asked))
+            }
+            None => (Held::new(&kinds), self.follow(&kinds, None), None),
         };
-        let (sender, mut batches) = mpsc::channel(BATCHES_MAX);
-        let mut followers = JoinSet::new();
-        for (at, kind) in kinds.iter().enumerate() {
-            followers.spawn(follow(self.plane.clone(), kind.clone(), at, held.from[at], sender.clone()));
-        }
-        self.fill(&held).await;
+        self.fill(&mut held).await;
         let mut has_handles = true;
         while has_handles || self.lives == Lives::WithManager {
             tokio::select! {
@@ -117,40 +116,34 @@ impl Indexer {
                         let _ = ask.answer.send(unsaved.step(ask.before));
                     }
                 }
-                Some((at, batch)) = batches.recv() => self.take(&kinds[at], &mut held, at, batch).await,
+                Some((at, batch)) = followers.batches.recv() => self.take(&kinds[at], &mut held, at, batch).await,
                 else => return,
             }
         }
     }
 
-    /// What an earlier life saved, before anything else is applied: a record
-    /// says who is due as of the records of all kinds.
-    async fn load(&self, index: Arc<dyn Durable>, rows_max: usize, kinds: &[Kind]) -> Held {
-        let mut held = Held::new(kinds);
-        let loaded = load(&self.plane, &index, kinds).await;
-        let position = match &loaded {
-            Loaded::Whole { position, .. } => Some(position.clone()),
-            Loaded::Nothing | Loaded::Part => None,
-        };
-        let mut unsaved = Unsaved::new(index.clone(), rows_max, kinds.to_vec(), position);
-        match loaded {
-            // The list goes over what is there.
-            Loaded::Nothing | Loaded::Part => {}
-            Loaded::Whole { position, torn } => {
-                held.fills.iter_mut().for_each(|fill| fill.ended = true);
-                held.from = position.versions.into_iter().map(Some).collect();
-                if torn {
-                    let mut touched = Touched::default();
-                    index.recheck(&mut touched);
-                    unsaved.applied(0, None, touched.take_changed());
-                }
-            }
+    /// Watches every kind from `position`, or lists first.
+    pub(crate) fn follow(&self, kinds: &[Kind], position: Option<&Position>) -> Followers {
+        let (sender, batches) = mpsc::channel(BATCHES_MAX);
+        let mut tasks = JoinSet::new();
+        for (at, kind) in kinds.iter().enumerate() {
+            let from = position.map(|position| position.versions[at]);
+            tasks.spawn(follow(self.plane.clone(), kind.clone(), at, from, sender.clone()));
         }
-        held.unsaved = Some(unsaved);
-        held
+        Followers { batches, _tasks: tasks }
     }
 
     async fn take(&mut self, kind: &Kind, held: &mut Held, at: usize, batch: Batch) {
+        let touched = self.absorb(kind, held, at, batch);
+        if *self.filled.borrow() {
+            self.tell(&touched).await;
+        } else {
+            self.fill(held).await;
+        }
+    }
+
+    /// Says whom it concerns.
+    pub(crate) fn absorb(&self, kind: &Kind, held: &mut Held, at: usize, batch: Batch) -> Touched {
         let mut touched = Touched::default();
         let mut reached = None;
         match batch {
@@ -178,23 +171,20 @@ impl Indexer {
         if let Some(unsaved) = &mut held.unsaved {
             unsaved.applied(at, reached, touched.take_changed());
         }
-        if *self.filled.borrow() {
-            self.tell(&touched).await;
-        } else {
-            self.fill(held).await;
-        }
+        touched
     }
 
     /// If everything is there now.
-    async fn fill(&mut self, held: &Held) {
+    async fn fill(&mut self, held: &mut Held) {
         if held.fills.iter().all(|fill| fill.ended) {
+            held.preview = None;
             self.filled.send_replace(true);
             let waiting = std::mem::take(&mut self.subscribers);
             self.audit(waiting).await;
         }
     }
 
-    async fn tell(&mut self, touched: &Touched) {
+    pub(crate) async fn tell(&mut self, touched: &Touched) {
         if touched.is_empty() {
             return;
         }
@@ -222,7 +212,7 @@ impl Indexer {
     }
 
     async fn audit(&mut self, new: Vec<Subscriber>) {
-        let mut touched = Touched::of_audit();
+        let mut touched = Touched::of(Stage::Audit);
         self.index.audit(&mut touched);
         for subscriber in new {
             if subscriber.touches.send(touched.only(&subscriber.resource)).await.is_ok() {
@@ -233,18 +223,30 @@ impl Indexer {
 }
 
 /// What the task knows of the index.
-struct Held {
+pub(crate) struct Held {
     fills: Vec<Fill>,
-    /// By kind, from where to watch; `None`: list first.
-    from: Vec<Option<ResourceVersion>>,
-    unsaved: Option<Unsaved>,
+    pub unsaved: Option<Unsaved>,
+    /// Answers until everything is there.
+    pub preview: Option<Previewing>,
 }
 
 impl Held {
-    fn new(kinds: &[Kind]) -> Self {
+    pub fn new(kinds: &[Kind]) -> Self {
         let fills = kinds.iter().map(|_| Fill::default()).collect();
-        Self { fills, from: vec![None; kinds.len()], unsaved: None }
+        Self { fills, unsaved: None, preview: None }
     }
+
+    /// No kind has to be listed.
+    pub fn is_loaded(&mut self) {
+        self.fills.iter_mut().for_each(|fill| fill.ended = true);
+    }
+}
+
+/// The watches of all kinds.
+pub(crate) struct Followers {
+    /// By the kind's place.
+    pub batches: mpsc::Receiver<(usize, Batch)>,
+    _tasks: JoinSet<()>,
 }
 
 #[derive(Default)]
@@ -274,7 +276,7 @@ async fn hear(asked: &mut Option<mpsc::Receiver<Ask>>) -> Option<Ask> {
     }
 }
 
-fn change(event: &WatchEvent) -> Option<Change<'_>> {
+pub(crate) fn change(event: &WatchEvent) -> Option<Change<'_>> {
     match event {
         WatchEvent::Added(item) | WatchEvent::Modified(item) => Some(Change::Put(item)),
         WatchEvent::Deleted(item) => Some(Change::Gone(&item.key)),

@@ -16,10 +16,13 @@ mod clock;
 mod controller;
 mod driver;
 mod error;
+mod gate;
 mod inbox;
 mod index;
 mod index_load;
+mod index_preview;
 mod index_reader;
+mod index_resume;
 mod index_saver;
 mod indexer;
 mod item;
@@ -48,13 +51,14 @@ pub use cache::{Cache, KeyedBy};
 pub use client::Client;
 pub use controller::{Backoff, Controller, ControllerOptions};
 pub use error::{ApiError, Fault};
-pub use index::{Change, Durable, Index, IndexHandle, SavedRecord, Touched};
+pub use index::{Change, Durable, Index, IndexHandle, Preview, SavedRecord, Touched};
 pub use item::Item;
 pub use kind::Kind;
 pub use leftovers::Leftover;
 pub use manager::{AddError, Manager, ManagerOptions};
 pub use plane::{
-    Fence, Lease, LeaseRequest, ListPage, Plane, Precondition, Source, StateChange, StateRow, WatchEvent, WatchStream,
+    Fence, Lease, LeaseRequest, ListPage, Plane, Precondition, STATE_NAMES_MAX, Source, StateChange, StateRow,
+    WatchEvent, WatchStream,
 };
 pub use reconcile::{BoxError, Next, ReconcileError, Reconciler};
 pub use report::ControllerReport;

@@ -14,6 +14,10 @@ use tidegate_model::{ObjectKey, ResourceVersion};
 
 use crate::{ApiError, Item, Kind};
 
+/// Names in one [`Plane::state_get`]: a row is at most 1 MiB of a record, and
+/// about 200 bytes as a rule.
+pub const STATE_NAMES_MAX: usize = 500;
+
 /// Anything that can be listed and watched.
 #[async_trait]
 pub trait Source: Send + Sync + 'static {
@@ -85,6 +89,10 @@ pub trait Plane: Source {
     /// after the name `after`; at most as many as the plane gives at once, and
     /// none if there are no more.
     async fn state_read(&self, controller: &str, prefix: &str, after: Option<&str>) -> Result<Vec<StateRow>, ApiError>;
+
+    /// Those rows of these names that there are, of one moment, in any order;
+    /// at most [`STATE_NAMES_MAX`] names.
+    async fn state_get(&self, controller: &str, names: &[String]) -> Result<Vec<StateRow>, ApiError>;
 
     /// All of it or none, durable when it returns.
     async fn state_write(

@@ -211,15 +211,24 @@ impl Queue {
         self.wake_due(now);
         loop {
             let (ticket, key) = self.high.pop_front().or_else(|| self.low.pop_front())?;
-            let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.place == Place::Ready(ticket)) else {
-                continue;
-            };
-            entry.place = Place::Running { owed: entry.owed.take(), again: None };
-            entry.tried = entry.seen;
-            self.counts.ready -= 1;
-            self.counts.running += 1;
-            return Some(Taken { key, failures: entry.failures, generation: entry.tried });
+            if self.entries.get(&key).is_some_and(|entry| entry.place == Place::Ready(ticket)) {
+                return self.take_this(&key);
+            }
         }
+    }
+
+    /// This key, out of turn; `None` if it does not wait for a run.
+    pub fn take_this(&mut self, key: &ObjectKey) -> Option<Taken> {
+        let entry = self.entries.get_mut(key).filter(|entry| matches!(entry.place, Place::Ready(_)))?;
+        entry.place = Place::Running { owed: entry.owed.take(), again: None };
+        entry.tried = entry.seen;
+        self.counts.ready -= 1;
+        self.counts.running += 1;
+        Some(Taken { key: key.clone(), failures: entry.failures, generation: entry.tried })
+    }
+
+    pub fn is_running(&self, key: &ObjectKey) -> bool {
+        self.entries.get(key).is_some_and(|entry| matches!(entry.place, Place::Running { .. }))
     }
 
     fn wake_due(&mut self, now: Millis) {

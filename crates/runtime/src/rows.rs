@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tidegate_model::{ObjectKey, ResourceVersion};
 
 use crate::{Kind, StateChange, StateRow};
@@ -48,14 +49,21 @@ pub(crate) struct SavedIndex {
     /// Some records are newer than that: a save of several writes has begun.
     #[serde(default)]
     pub torn: bool,
+    /// What the index says of all of them together.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub summary: Value,
 }
 
 pub(crate) fn record_prefix(kind: &Kind) -> String {
     format!("{RECORDS}{} ", kind.resource.plural)
 }
 
+pub(crate) fn record_name(key: &ObjectKey) -> String {
+    format!("{RECORDS}{} {}", key.resource.plural, key_text(key))
+}
+
 pub(crate) fn record(key: &ObjectKey, value: Option<Bytes>) -> StateChange {
-    StateChange { name: format!("{RECORDS}{} {}", key.resource.plural, key_text(key)), value }
+    StateChange { name: record_name(key), value }
 }
 
 /// A key that needs another run although nothing changes.

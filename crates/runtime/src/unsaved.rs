@@ -230,7 +230,8 @@ impl Unsaved {
     fn row(&self, position: &Position, torn: bool) -> StateChange {
         let named = self.kinds.iter().zip(&position.versions);
         let versions = named.map(|(kind, version)| (kind.resource.plural.to_string(), version.to_string())).collect();
-        let row = SavedIndex { format: self.index.format(), id: position.id, versions, torn };
+        let row =
+            SavedIndex { format: self.index.format(), id: position.id, versions, torn, summary: self.index.summary() };
         rows::put(rows::INDEX.into(), serde_json::to_vec(&row).unwrap_or_default())
     }
 }

@@ -54,7 +54,7 @@ fn unsaved(loaded: Option<u64>) -> Unsaved {
 
 fn term(number: u64, torn: bool) -> Before {
     let versions = [("things".to_owned(), version(number).to_string())].into();
-    Before::Term(Some(SavedIndex { format: 7, id: 1, versions, torn }))
+    Before::Term(Some(SavedIndex { format: 7, id: 1, versions, torn, summary: Default::default() }))
 }
 
 /// What a step does: how many records it writes, the position that it names,
@@ -116,7 +116,8 @@ fn a_manager_that_takes_over_waits_until_it_has_seen_what_was_saved() {
 
 #[test]
 fn what_cannot_be_accounted_for_is_written_anew() {
-    let mut others = SavedIndex { format: 7, id: 2, versions: Default::default(), torn: false };
+    let mut others =
+        SavedIndex { format: 7, id: 2, versions: Default::default(), torn: false, summary: Default::default() };
     others.versions.insert("things".into(), version(10).to_string());
     for row in [term(10, true), Before::Term(None), Before::Term(Some(others))] {
         assert_eq!(shown(unsaved(Some(10)).step(row.clone())), "Clear", "{row:?}");

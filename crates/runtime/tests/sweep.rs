@@ -87,6 +87,12 @@ impl Plane for Slow {
         Ok(wanted.map(|(name, value)| StateRow { name: name.clone(), value: value.clone() }).collect())
     }
 
+    async fn state_get(&self, _: &str, names: &[String]) -> Result<Vec<StateRow>, ApiError> {
+        let rows = self.rows.lock().unwrap();
+        let found = names.iter().filter_map(|name| Some((name, rows.get(name)?)));
+        Ok(found.map(|(name, value)| StateRow { name: name.clone(), value: value.clone() }).collect())
+    }
+
     async fn state_write(&self, _: &str, _: Option<&Fence>, changes: Vec<StateChange>) -> Result<(), ApiError> {
         let mut rows = self.rows.lock().unwrap();
         for StateChange { name, value } in changes {

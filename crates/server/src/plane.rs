@@ -140,6 +140,11 @@ impl Plane for LocalPlane {
         Ok(rows.into_iter().map(|row| StateRow { name: row.name, value: row.value }).collect())
     }
 
+    async fn state_get(&self, controller: &str, names: &[String]) -> Result<Vec<StateRow>, PlaneError> {
+        let rows = self.api.controller_rows(&self.session, controller, names.to_vec())?;
+        Ok(rows.into_iter().map(|row| StateRow { name: row.name, value: row.value }).collect())
+    }
+
     async fn state_write(
         &self,
         controller: &str,

@@ -169,6 +169,12 @@ async fn state(plane: &dyn Plane) {
         [("unfinished/ a".into(), Bytes::from_static(&[0, 255, b'"']))]
     );
     assert_eq!(rows(plane, "one-more", "known/").await, [("known/ns other".into(), Bytes::new())]);
+    let mut named =
+        plane.state_get("one", &["known/ns k0", "known/ns k00007", "unfinished/ a"].map(Into::into)).await.unwrap();
+    named.sort_by(|a, b| a.name.cmp(&b.name));
+    let names: Vec<&str> = named.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["known/ns k00007", "unfinished/ a"], "whole names, and those that there are");
+    assert_eq!(&*named[1].value, &[0, 255, b'"']);
     let change = vec![StateChange { name: "unfinished/ a".into(), value: None }, put("known/ns new", b"x")];
     plane.state_write("one", None, change).await.unwrap();
     assert_eq!(rows(plane, "one", "unfinished/").await, []);

@@ -22,6 +22,14 @@ pub(crate) struct CategoryFacts<'f> {
 }
 
 impl<'f> CategoryFacts<'f> {
+    pub fn common(&self) -> &CommonFacts<'f> {
+        &self.common
+    }
+
+    pub fn parent(&self) -> Option<&'f str> {
+        self.parent
+    }
+
     pub fn read(fields: Fields<'f>) -> Self {
         let common = CommonFacts::read(CatalogKind::CategoryTaxonomy, fields);
         Self { common, parent: fields.text("/parentRef/name") }

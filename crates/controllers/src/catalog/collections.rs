@@ -21,6 +21,10 @@ pub(crate) struct CollectionFacts<'f> {
 }
 
 impl<'f> CollectionFacts<'f> {
+    pub fn common(&self) -> &CommonFacts<'f> {
+        &self.common
+    }
+
     pub fn read(fields: Fields<'f>) -> Self {
         Self {
             common: CommonFacts::read(CatalogKind::Collection, fields),

@@ -46,6 +46,20 @@ impl<'f> Facts<'f> {
         }
     }
 
+    /// What its report depends on, by name.
+    pub fn references(&self) -> impl Iterator<Item = (CatalogKind, &'f str)> {
+        let (common, one) = match self {
+            Self::Category(facts) => (facts.common(), facts.parent().map(|name| (CatalogKind::CategoryTaxonomy, name))),
+            Self::Collection(facts) => (facts.common(), None),
+            Self::File(facts) => (facts.common(), None),
+            Self::Product(facts) => {
+                (facts.common(), facts.category().map(|name| (CatalogKind::CategoryTaxonomy, name)))
+            }
+            Self::Variant(facts) => (facts.common(), facts.product().map(|name| (CatalogKind::Product, name))),
+        };
+        common.files.iter().map(|name| (CatalogKind::File, *name)).chain(one)
+    }
+
     pub fn kind(&self) -> CatalogKind {
         match self {
             Self::Category(_) => CatalogKind::CategoryTaxonomy,

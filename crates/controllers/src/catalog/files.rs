@@ -15,6 +15,10 @@ pub(crate) struct FileFacts<'f> {
 }
 
 impl<'f> FileFacts<'f> {
+    pub fn common(&self) -> &CommonFacts<'f> {
+        &self.common
+    }
+
     pub fn read(fields: Fields<'f>) -> Self {
         let has_uri = fields.text("/source/uri").is_some();
         Self { common: CommonFacts::read(CatalogKind::File, fields), has_uri }

@@ -3,12 +3,14 @@
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
+use serde_json::Value;
 use tidegate_model::{Object, ObjectKey};
 use tidegate_runtime::{
-    AddError, BoxError, Change, Client, Controller, Durable, Index, Item, Kind, Manager, Next, ReconcileError,
+    AddError, BoxError, Change, Client, Controller, Durable, Index, Item, Kind, Manager, Next, Preview, ReconcileError,
     Reconciler, SavedRecord, Touched,
 };
 
+use super::part::{Ahead, Summary};
 use super::record::RECORD_FORMAT;
 use super::{API_VERSION, Catalog, CatalogKind, Facts, Reviewed, Touched as Concerned};
 use crate::report::Report;
@@ -26,26 +28,30 @@ pub fn add_to(manager: &Manager) -> Result<(), AddError> {
 
 /// One writer, many readers.
 #[derive(Default)]
-pub struct CatalogIndex(RwLock<Catalog>);
+pub struct CatalogIndex {
+    whole: RwLock<Catalog>,
+    ahead: Arc<Ahead>,
+}
 
 impl CatalogIndex {
     /// What there is to write: `None` if the object is gone or its status
-    /// says it already.
+    /// says it already. While the index is loaded, also if it takes more than
+    /// what a preview of it has.
     pub fn due(&self, key: &ObjectKey) -> Option<Report> {
-        self.read().due(key)
+        self.ahead.due(key).unwrap_or_else(|| self.read().due(key))
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Catalog> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.whole.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Catalog> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        self.whole.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Catalog {
-    fn due(&self, key: &ObjectKey) -> Option<Report> {
+    pub(super) fn due(&self, key: &ObjectKey) -> Option<Report> {
         let (kind, namespace) = (CatalogKind::of(&key.resource)?, key.namespace.as_deref()?);
         let report = self.plan(kind, namespace, &key.name)?;
         (!self.says(kind, namespace, &key.name, &report)).then_some(report)
@@ -60,9 +66,8 @@ impl Index for CatalogIndex {
     fn apply(&self, kind: &Kind, changes: &[Change<'_>], touched: &mut Touched) {
         let Some(kind) = CatalogKind::of(&kind.resource) else { return };
         // Read before the lock is taken: readers wait for the index alone.
-        let objects: Vec<(&ObjectKey, Option<Object>)> = changes.iter().filter_map(object_of).collect();
-        let facts = objects.iter().map(|(key, object)| (*key, object.as_ref().map(|object| Facts::of(kind, object))));
-        let facts: Vec<(&ObjectKey, Option<Facts<'_>>)> = facts.collect();
+        let objects = objects_of(changes);
+        let facts = facts_of(kind, &objects);
         let mut catalog = self.write();
         let mut concerned = Concerned::default();
         for (key, facts) in facts {
@@ -111,13 +116,34 @@ impl Durable for CatalogIndex {
     fn recheck(&self, touched: &mut Touched) {
         self.write().review_all().tell(touched);
     }
+
+    fn summary(&self) -> Value {
+        Summary::of(&self.read()).to_json()
+    }
+
+    fn preview(&self, summary: &Value) -> Option<Box<dyn Preview>> {
+        Some(Box::new(self.ahead.begin(Summary::from_json(summary)?)))
+    }
 }
 
 impl Reviewed {
     fn tell(self, touched: &mut Touched) {
-        self.turned.into_iter().for_each(|key| touched.changed(key));
+        self.changed.into_iter().for_each(|key| touched.changed(key));
         touched.extend(self.due);
     }
+}
+
+pub(super) fn objects_of<'c>(changes: &[Change<'c>]) -> Vec<(&'c ObjectKey, Option<Object>)> {
+    changes.iter().filter_map(object_of).collect()
+}
+
+/// `None` of what is gone.
+pub(super) fn facts_of<'o>(
+    kind: CatalogKind,
+    objects: &'o [(&'o ObjectKey, Option<Object>)],
+) -> Vec<(&'o ObjectKey, Option<Facts<'o>>)> {
+    let facts = |object: &'o Option<Object>| object.as_ref().map(|object| Facts::of(kind, object));
+    objects.iter().map(|(key, object)| (*key, facts(object))).collect()
 }
 
 fn object_of<'c>(change: &Change<'c>) -> Option<(&'c ObjectKey, Option<Object>)> {

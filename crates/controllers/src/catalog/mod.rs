@@ -15,6 +15,7 @@ mod facts;
 mod files;
 mod index;
 mod labels;
+mod part;
 mod pricing;
 mod products;
 mod record;
@@ -203,20 +204,16 @@ impl Catalog {
     fn review(&mut self, touched: Touched) -> Reviewed {
         let mut reviewed = Reviewed::default();
         for (kind, slot) in touched.0 {
-            let is_due = self.is_due(kind, slot);
-            let was_due = if is_due { !self.due.insert((kind, slot)) } else { self.due.remove(&(kind, slot)) };
-            if (is_due || was_due)
-                && let Some(key) = self.key(kind, slot)
-            {
-                if is_due != was_due {
-                    reviewed.turned.push(key.clone());
-                }
-                if is_due {
-                    reviewed.due.push(key);
-                }
-            }
+            let Look { is_due, .. } = self.look(kind, slot);
+            reviewed.add(self.key(kind, slot), is_due);
         }
         reviewed
+    }
+
+    fn look(&mut self, kind: CatalogKind, slot: Slot) -> Look {
+        let is_due = self.is_due(kind, slot);
+        let was_due = if is_due { !self.due.insert((kind, slot)) } else { self.due.remove(&(kind, slot)) };
+        Look { is_due, was_due }
     }
 
     /// Whether its status does not say what it should; no, if it is not there.
@@ -338,8 +335,21 @@ impl Touched {
 #[derive(Default)]
 struct Reviewed {
     due: Vec<ObjectKey>,
-    /// Due and was not, or was and is not.
-    turned: Vec<ObjectKey>,
+    /// Those whose record may be another.
+    changed: Vec<ObjectKey>,
+}
+
+impl Reviewed {
+    /// Nothing, if it does not exist.
+    fn add(&mut self, key: Option<ObjectKey>, is_due: bool) {
+        self.due.extend(key.clone().filter(|_| is_due));
+        self.changed.extend(key);
+    }
+}
+
+struct Look {
+    is_due: bool,
+    was_due: bool,
 }
 
 /// Kept for as long as the process runs: 4 bytes in each object instead of a

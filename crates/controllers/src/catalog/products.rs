@@ -20,6 +20,14 @@ pub(crate) struct ProductFacts<'f> {
 }
 
 impl<'f> ProductFacts<'f> {
+    pub fn common(&self) -> &CommonFacts<'f> {
+        &self.common
+    }
+
+    pub fn category(&self) -> Option<&'f str> {
+        self.category
+    }
+
     pub fn read(fields: Fields<'f>) -> Self {
         Self {
             common: CommonFacts::read(CatalogKind::Product, fields),
@@ -112,7 +120,7 @@ impl Catalog {
         let found = product.category.filter(|category| self.taxonomy.table.exists(*category));
         let resolved = json!({
             "category": found.map(|category| self.taxonomy.table.name(category)),
-            "variantCount": self.products.node(slot).referrers,
+            "variantCount": self.products.referrers(slot),
         });
         Some(Report::new(product.common.generation, conditions.into_iter().flatten().collect(), Some(resolved)))
     }

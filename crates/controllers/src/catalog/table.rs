@@ -5,6 +5,7 @@
 //! its name. A reference to what does not exist is a slot without facts: when
 //! the object comes, whoever waits for it is found.
 
+use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::num::NonZeroU32;
 
@@ -54,11 +55,23 @@ pub(crate) struct Table<F> {
     free: Vec<Slot>,
     lookup: HashTable<Slot>,
     hasher: DefaultHashBuilder,
+    /// Slots without facts.
+    absent: usize,
+    /// What refers to a slot and is not here, of a catalogue that holds a part
+    /// of all objects.
+    elsewhere: HashMap<Slot, i64>,
 }
 
 impl<F> Default for Table<F> {
     fn default() -> Self {
-        Self { nodes: Vec::new(), free: Vec::new(), lookup: HashTable::new(), hasher: DefaultHashBuilder::default() }
+        Self {
+            nodes: Vec::new(),
+            free: Vec::new(),
+            lookup: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            absent: 0,
+            elsewhere: HashMap::new(),
+        }
     }
 }
 
@@ -94,6 +107,27 @@ impl<F> Table<F> {
         (node.namespace, &node.name)
     }
 
+    /// How many refer to it.
+    pub fn referrers(&self, slot: Slot) -> u32 {
+        let elsewhere = self.elsewhere.get(&slot).copied().unwrap_or(0);
+        u32::try_from(i64::from(self.node(slot).referrers) + elsewhere).unwrap_or(0)
+    }
+
+    /// So many more, or fewer, refer to it from elsewhere. The slot stays in
+    /// use from here on.
+    pub fn refer_elsewhere(&mut self, slot: Slot, more: i64) {
+        if !self.elsewhere.contains_key(&slot) {
+            self.hold(slot);
+            self.elsewhere.insert(slot, -1);
+        }
+        self.elsewhere.entry(slot).and_modify(|count| *count += more);
+    }
+
+    /// Names that are referred to and have no object.
+    pub fn absent(&self) -> usize {
+        self.absent
+    }
+
     pub fn exists(&self, slot: Slot) -> bool {
         self.node(slot).facts.is_some()
     }
@@ -105,6 +139,7 @@ impl<F> Table<F> {
             return slot;
         }
         let node = Node { namespace, referrers: 0, name: name.into(), facts: None };
+        self.absent += 1;
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.nodes[slot.index()] = Some(node);
@@ -145,7 +180,13 @@ impl<F> Table<F> {
 
     /// The facts before.
     pub fn replace(&mut self, slot: Slot, facts: Option<F>) -> Option<F> {
+        let exists = facts.is_some();
         let before = std::mem::replace(&mut self.node_mut(slot).facts, facts);
+        match (before.is_some(), exists) {
+            (false, true) => self.absent -= 1,
+            (true, false) => self.absent += 1,
+            _ => {}
+        }
         self.collect(slot);
         before
     }
@@ -180,6 +221,7 @@ impl<F> Table<F> {
             entry.remove();
         }
         self.nodes[slot.index()] = None;
+        self.absent -= 1;
         self.free.push(slot);
     }
 }

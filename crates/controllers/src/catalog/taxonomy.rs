@@ -37,6 +37,8 @@ pub(crate) struct Taxonomy {
     pub table: Table<Category>,
     children: Edges,
     child_counts: HashMap<Slot, u32>,
+    /// Of a catalogue that holds a part of all objects.
+    children_elsewhere: HashMap<Slot, i64>,
 }
 
 impl Taxonomy {
@@ -64,12 +66,20 @@ impl Taxonomy {
     }
 
     pub fn child_count(&self, slot: Slot) -> u32 {
-        self.child_counts.get(&slot).copied().unwrap_or(0)
+        let elsewhere = self.children_elsewhere.get(&slot).copied().unwrap_or(0);
+        let here = self.child_counts.get(&slot).copied().unwrap_or(0);
+        u32::try_from(i64::from(here) + elsewhere).unwrap_or(0)
+    }
+
+    /// So many more, or fewer, of its children are not here.
+    pub fn child_elsewhere(&mut self, slot: Slot, more: i64) {
+        self.table.refer_elsewhere(slot, more);
+        *self.children_elsewhere.entry(slot).or_default() += more;
     }
 
     /// Whatever else refers to a category is a product.
     pub fn product_count(&self, slot: Slot) -> u32 {
-        self.table.node(slot).referrers - self.child_count(slot)
+        self.table.referrers(slot).saturating_sub(self.child_count(slot))
     }
 
     /// Finds the standing of `top` and of its subtree again, after its parent
@@ -116,8 +126,9 @@ impl Taxonomy {
 
     /// The cycle that `slot` is in, from itself upwards; empty if in none.
     pub fn ring(&self, slot: Slot) -> Vec<Slot> {
-        // Without children nothing leads back to it.
-        if self.child_count(slot) == 0 {
+        // Without children nothing leads back to it; one that leads back is
+        // above it, and so it is here.
+        if !self.child_counts.contains_key(&slot) {
             return Vec::new();
         }
         let mut seen = HashSet::new();

@@ -24,6 +24,19 @@ pub(crate) struct VariantFacts<'f> {
 }
 
 impl<'f> VariantFacts<'f> {
+    pub fn common(&self) -> &CommonFacts<'f> {
+        &self.common
+    }
+
+    pub fn product(&self) -> Option<&'f str> {
+        self.product
+    }
+
+    /// What it asks for, and since when.
+    pub fn claim(&self) -> Option<(&'f str, i64)> {
+        Some((self.sku?, self.created))
+    }
+
     pub fn read(fields: Fields<'f>) -> Self {
         Self {
             common: CommonFacts::read(CatalogKind::ProductVariant, fields),
@@ -180,14 +193,25 @@ impl Catalog {
         Condition::fails(KIND, "OptionNotFound", message)
     }
 
+    /// No other variant has its SKU.
+    pub(super) fn holds_sku(&self, slot: Slot) -> bool {
+        self.variants.facts(slot).is_some_and(|variant| self.sku_rival(slot, variant).is_none())
+    }
+
+    /// Who has its SKU, if it is another.
+    fn sku_rival(&self, slot: Slot, variant: &Variant) -> Option<&str> {
+        let namespace = self.variants.node(slot).namespace;
+        let (_, name, holder) = self.skus.holder(namespace, variant.sku.as_ref()?)?;
+        (*holder != slot).then_some(&**name)
+    }
+
     fn sku_unique(&self, slot: Slot, variant: &Variant) -> Condition {
         const KIND: &str = "SkuUnique";
         let Some(sku) = &variant.sku else {
             return Condition::holds(KIND, "NoSku", "");
         };
-        let namespace = self.variants.node(slot).namespace;
-        match self.skus.holder(namespace, sku) {
-            Some((_, name, holder)) if *holder != slot => {
+        match self.sku_rival(slot, variant) {
+            Some(name) => {
                 let message = format!(
                     "sku {sku} is held by ProductVariant {name}, which is older: give this one another, or remove that one"
                 );

@@ -173,6 +173,13 @@ impl Plane for World {
         Ok(rows.map(|((_, name), value)| StateRow { name: name.clone(), value: value.clone() }).collect())
     }
 
+    async fn state_get(&self, controller: &str, names: &[String]) -> Result<Vec<StateRow>, ApiError> {
+        let state = self.state();
+        let row = |name: &String| state.rows.get(&(controller.to_owned(), name.clone())).cloned();
+        let found = names.iter().filter_map(|name| Some(StateRow { name: name.clone(), value: row(name)? }));
+        Ok(found.collect())
+    }
+
     async fn state_write(
         &self,
         controller: &str,

@@ -235,7 +235,9 @@ impl Reconciler for Things {
         let generation = item.object()?.generation();
         // Under the lease: a manager that was replaced must not reach out.
         let client = self.manager.client();
-        let patch = json!({"observedGeneration": generation, "buddy": self.buddies.generation(&buddy_of(key))});
+        let buddy = self.buddies.generation(&buddy_of(key));
+        let buddy = buddy.ok_or_else(|| ReconcileError::Unavailable("the index is not loaded".into()))?;
+        let patch = json!({"observedGeneration": generation, "buddy": buddy});
         self.way.world().outside.insert(key.clone(), generation);
         self.misbehave().await?;
         client.patch_status(&kind(), key, item.version, patch).await?;

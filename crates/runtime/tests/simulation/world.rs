@@ -320,6 +320,17 @@ impl Plane for Way {
         self.back(rows)
     }
 
+    async fn state_get(&self, controller: &str, names: &[String]) -> Result<Vec<StateRow>, ApiError> {
+        self.there().await?;
+        let rows = {
+            let world = self.world();
+            let row = |name: &String| world.rows.get(&(controller.to_owned(), name.clone())).cloned();
+            let found = names.iter().filter_map(|name| Some(StateRow { name: name.clone(), value: row(name)? }));
+            found.collect::<Vec<_>>()
+        };
+        self.back(rows)
+    }
+
     async fn state_write(
         &self,
         controller: &str,

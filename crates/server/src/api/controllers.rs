@@ -9,7 +9,7 @@ use bytes::Bytes;
 use chrono::Utc;
 use serde_json::Value;
 use tidegate_model::{GroupResource, ResourceVersion};
-use tidegate_runtime::{ControllerReport, rows};
+use tidegate_runtime::{ControllerReport, STATE_NAMES_MAX, rows};
 use tidegate_store::{CommitError, Transaction};
 
 use super::Api;
@@ -19,6 +19,8 @@ use crate::identity::{Attributes, SUBRESOURCE_QUARANTINE, Session, Verb};
 
 /// Of one answer: about 100 bytes a row.
 const ROWS_MAX: usize = 5_000;
+/// Of one answer to names; five hundred rows have about 100 KiB as a rule.
+const NAMED_BYTES_MAX: usize = 16 << 20;
 const ROW_NAME_BYTES_MAX: usize = 1_024;
 /// A report, or an error's text with its key.
 const ROW_VALUE_BYTES_MAX: usize = 64 << 10;
@@ -73,6 +75,34 @@ impl Api {
             Ok(StateEntry { name, value })
         })
         .collect()
+    }
+
+    /// Those of these rows that there are.
+    pub fn controller_rows(
+        &self,
+        session: &Session,
+        controller: &str,
+        names: Vec<String>,
+    ) -> Result<Vec<StateEntry>, ApiError> {
+        self.authorize(session, &attributes(Verb::Get).name(controller))?;
+        check_controller(controller)?;
+        if names.len() > STATE_NAMES_MAX {
+            return Err(ApiError::bad_request(format!(
+                "`names` has more than {STATE_NAMES_MAX}: ask in several steps"
+            )));
+        }
+        let view = self.0.store.view();
+        let (mut found, mut bytes) = (Vec::new(), 0);
+        for name in names {
+            let Some(value) = view.mark(&mark(controller, &name))? else { continue };
+            bytes += value.len();
+            if bytes > NAMED_BYTES_MAX {
+                let message = "these rows are too much for one answer: ask for fewer";
+                return Err(ApiError::new(Code::TooLarge, message).with("limitBytes", NAMED_BYTES_MAX));
+            }
+            found.push(StateEntry { name, value });
+        }
+        Ok(found)
     }
 
     /// All of it or none, durable when it returns; `None` removes a row.

@@ -44,6 +44,10 @@ pub async fn run(
             let rows = api.controller_state(session, &controller, &prefix, arguments.text("after")?.as_deref())?;
             rows.iter().map(row).collect()
         }
+        Operation::ControllerStateRows => {
+            let (controller, names) = (arguments.required_text("controller")?, arguments.texts("names")?);
+            api.controller_rows(session, &controller, names)?.iter().map(row).collect()
+        }
         Operation::AcquireLease | Operation::RenewLease | Operation::ReleaseLease => {
             lease(&api.lease(session, lease_write(operation, arguments.input()?)?).await?)
         }
@@ -158,7 +162,7 @@ fn time(ms: u64) -> Option<String> {
     DateTime::from_timestamp_millis(i64::try_from(ms).ok()?).map(rfc3339)
 }
 
-const ROOTS: [(&str, Operation, &str); 8] = [
+const ROOTS: [(&str, Operation, &str); 9] = [
     (
         "controllers",
         Operation::Controllers,
@@ -173,6 +177,11 @@ const ROOTS: [(&str, Operation, &str); 8] = [
         "controllerState",
         Operation::ControllerState,
         "Rows of a controller's own durable state, in order; needs `get` on `controllerstates`.",
+    ),
+    (
+        "controllerStateRows",
+        Operation::ControllerStateRows,
+        "Those rows of these names, 500 at most, that a controller's own durable state has; needs `get` on `controllerstates`.",
     ),
     (
         "acquireLease",
@@ -217,7 +226,9 @@ fn result(operation: Operation) -> FieldDef {
     match operation {
         Operation::Controllers => object("", "Controller").required().list(),
         Operation::Quarantine => object("", "QuarantinedKey").required().list(),
-        Operation::ControllerState => object("", "ControllerStateRow").required().list(),
+        Operation::ControllerState | Operation::ControllerStateRows => {
+            object("", "ControllerStateRow").required().list()
+        }
         Operation::UpdateControllerState => scalar("", "Boolean").required(),
         Operation::ReleaseQuarantine => scalar("", "Int64").required(),
         _ => object("", "LeaseTerm").required(),
@@ -277,6 +288,9 @@ pub fn arguments(operation: Operation) -> Vec<InputValue> {
             required("prefix", "String").description("`checkpoint`, `known/`, `unfinished/` …"),
             optional("after", "String").description("The name of the last row that you have."),
         ],
+        Operation::ControllerStateRows => {
+            vec![required("controller", "String"), InputValue::new("names", TypeRef::named_nn_list_nn("String"))]
+        }
         Operation::AcquireLease => vec![required("input", "AcquireLeaseInput")],
         Operation::RenewLease => vec![required("input", "RenewLeaseInput")],
         Operation::ReleaseLease => vec![required("input", "ReleaseLeaseInput")],

@@ -92,6 +92,7 @@ pub enum Operation {
     Controllers,
     Quarantine,
     ControllerState,
+    ControllerStateRows,
     AcquireLease,
     RenewLease,
     ReleaseLease,
@@ -108,7 +109,8 @@ impl Operation {
             | Self::Kinds
             | Self::Controllers
             | Self::Quarantine
-            | Self::ControllerState => Root::Query,
+            | Self::ControllerState
+            | Self::ControllerStateRows => Root::Query,
             Self::Watch => Root::Subscription,
             Self::UpdateStatus
             | Self::UpdateFinalizers
@@ -139,6 +141,7 @@ impl Operation {
             Self::Controllers => "controllers",
             Self::Quarantine => "quarantine",
             Self::ControllerState => "controller_state",
+            Self::ControllerStateRows => "controller_state_rows",
             Self::AcquireLease => "acquire_lease",
             Self::RenewLease => "renew_lease",
             Self::ReleaseLease => "release_lease",

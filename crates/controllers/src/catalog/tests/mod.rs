@@ -1,6 +1,7 @@
 //! The catalogue through its two doors: `apply` and `plan`.
 
 mod cases;
+mod part;
 mod properties;
 mod records;
 

@@ -13,19 +13,14 @@ use super::*;
 
 /// An index, and its records as a manager saves them.
 #[derive(Default)]
-struct Saved {
-    index: CatalogIndex,
-    rows: BTreeMap<ObjectKey, Bytes>,
+pub(super) struct Saved {
+    pub index: CatalogIndex,
+    pub rows: BTreeMap<ObjectKey, Bytes>,
 }
 
 impl Saved {
-    fn follow(&mut self, shop: &Shop, (kind, name): &(CatalogKind, String)) {
-        let key = kind.of_runtime().key(Some(SHOP), name);
-        let item = shop.objects.get(&(*kind, name.clone())).map(|object| Item {
-            key: key.clone(),
-            version: ResourceVersion::line_start(1_763_240_000),
-            json: serde_json::to_vec(object.root()).unwrap().into(),
-        });
+    pub fn follow(&mut self, shop: &Shop, id: &(CatalogKind, String)) {
+        let (kind, (key, item)) = (id.0, state(shop, id));
         let mut touched = Touched::default();
         let change = item.as_ref().map_or(Change::Gone(&key), Change::Put);
         self.index.apply(&kind.of_runtime(), &[change], &mut touched);
@@ -52,6 +47,17 @@ impl Saved {
     }
 }
 
+/// What a watch would say of it.
+pub(super) fn state(shop: &Shop, (kind, name): &(CatalogKind, String)) -> (ObjectKey, Option<Item>) {
+    let key = kind.of_runtime().key(Some(SHOP), name);
+    let item = shop.objects.get(&(*kind, name.clone())).map(|object| Item {
+        key: key.clone(),
+        version: ResourceVersion::line_start(1_763_240_000),
+        json: serde_json::to_vec(object.root()).unwrap().into(),
+    });
+    (key, item)
+}
+
 fn due(index: &CatalogIndex) -> BTreeSet<ObjectKey> {
     let mut touched = Touched::default();
     index.audit(&mut touched);
@@ -70,7 +76,11 @@ fn check(shop: &Shop, saved: &Saved, loaded: &CatalogIndex) {
     assert_eq!((due(loaded), due(&saved.index)), (expected.clone(), expected));
     let mut touched = Touched::default();
     loaded.recheck(&mut touched);
-    assert_eq!(touched.changed_keys(), [], "a look at everybody finds nothing else");
+    let found: BTreeSet<ObjectKey> = touched.changed_keys().iter().cloned().collect();
+    assert_eq!(found, due(loaded), "a look at everybody finds nothing else");
+    for (key, record) in &saved.rows {
+        assert_eq!(saved.index.record(key).as_ref(), Some(record), "{key} was not saved as it changed");
+    }
     let (kept, kept_before) = (loaded.read().len(), saved.index.read().len());
     assert_eq!(kept, kept_before, "no more and no less is kept");
 }

@@ -1,0 +1,129 @@
+//! The preview of an index at work: reads the records that changes need, and
+//! stops when it cannot be right or takes too much.
+//!
+//! Invariant: all records that it is given are of the moment that the index
+//! was saved at.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tidegate_model::ObjectKey;
+
+use crate::index::Stage;
+use crate::index_load::Saved;
+use crate::indexer::change;
+use crate::plane::STATE_NAMES_MAX;
+use crate::{ApiError, BoxError, Change, Durable, Kind, Plane, Preview, StateRow, Touched, WatchEvent, rows};
+
+/// Events that wait for the whole index: of about 2 KiB each, so 20 MiB. With
+/// more, what the changes need is no small part of the index any more.
+const EVENTS_MAX: usize = 10_000;
+/// Of about 200 bytes each; an event needs four or five.
+const RECORDS_MAX: usize = 5 * EVENTS_MAX;
+/// Records that call for others, one after the other: a category for its
+/// parent, and so on. Each is a round trip to the server.
+const ROUNDS_MAX: usize = 128;
+
+pub(crate) struct Previewing {
+    plane: Arc<dyn Plane>,
+    index: Arc<dyn Durable>,
+    kinds: Vec<Kind>,
+    saved: Saved,
+    preview: Box<dyn Preview>,
+    events: usize,
+    records: usize,
+    is_open: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Stopped {
+    #[error("there are more than {EVENTS_MAX} changes")]
+    Events,
+    #[error("the changes need more than {RECORDS_MAX} records, or {ROUNDS_MAX} reads one after the other")]
+    Records,
+    #[error("the index is saved anew")]
+    Moved,
+    #[error("records cannot be read now: {0}")]
+    Api(#[from] ApiError),
+    #[error("a record cannot be read: {0}")]
+    Record(#[from] BoxError),
+}
+
+impl Previewing {
+    /// `None` if the index has no preview, or its records are not of one moment.
+    pub fn new(plane: &Arc<dyn Plane>, index: &Arc<dyn Durable>, kinds: &[Kind], saved: &Saved) -> Option<Self> {
+        let preview = if saved.torn { None } else { index.preview(&saved.summary) }?;
+        Some(Self {
+            plane: plane.clone(),
+            index: index.clone(),
+            kinds: kinds.to_vec(),
+            saved: saved.clone(),
+            preview,
+            events: 0,
+            records: 0,
+            is_open: true,
+        })
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    pub fn close(&mut self) {
+        self.is_open = false;
+        self.preview.close();
+    }
+
+    /// Which keys may run now.
+    pub async fn take(&mut self, kind: &Kind, events: &[WatchEvent]) -> Touched {
+        let mut touched = Touched::of(Stage::Preview);
+        let changes: Vec<Change<'_>> = events.iter().filter_map(change).collect();
+        match self.prepare(kind, &changes).await {
+            Ok(()) => self.preview.apply(kind, &changes, &mut touched),
+            Err(reason) => {
+                tracing::debug!(index = self.index.name(), %reason, "changes wait until all records of the index are loaded");
+                self.close();
+            }
+        }
+        touched
+    }
+
+    async fn prepare(&mut self, kind: &Kind, changes: &[Change<'_>]) -> Result<(), Stopped> {
+        self.events += changes.len();
+        if self.events > EVENTS_MAX {
+            return Err(Stopped::Events);
+        }
+        let mut needs = self.preview.needs(kind, changes);
+        for _ in 0..ROUNDS_MAX {
+            if needs.is_empty() {
+                return Ok(());
+            }
+            self.records += needs.len();
+            if self.records > RECORDS_MAX {
+                return Err(Stopped::Records);
+            }
+            self.read(&needs).await?;
+            needs = self.preview.needs(kind, &[]);
+        }
+        Err(Stopped::Records)
+    }
+
+    async fn read(&mut self, keys: &[ObjectKey]) -> Result<(), Stopped> {
+        let names: Vec<String> = keys.iter().map(rows::record_name).collect();
+        let mut found: HashMap<String, StateRow> = HashMap::new();
+        for names in names.chunks(STATE_NAMES_MAX) {
+            let rows = self.plane.state_get(self.index.name(), names).await?;
+            found.extend(rows.into_iter().map(|row| (row.name.clone(), row)));
+        }
+        // Read afterwards: whoever saves changes it with the first record.
+        let row = self.plane.state_get(self.index.name(), &[rows::INDEX.into()]).await?;
+        let now = row.first().and_then(|row| Saved::parse(row, &*self.index, &self.kinds));
+        if now.as_ref() != Some(&self.saved) {
+            return Err(Stopped::Moved);
+        }
+        for (key, name) in keys.iter().zip(&names) {
+            self.preview.load(key, found.get(name).map(|row| &*row.value))?;
+        }
+        Ok(())
+    }
+}
