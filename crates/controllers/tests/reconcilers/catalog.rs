@@ -87,6 +87,47 @@ async fn the_shop_becomes_ready_and_stays_quiet() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_restart_does_not_wait_for_what_its_changes_do_not_need() {
+    let world = World::new();
+    push_shop(&world);
+    let running = world.manage(HookOptions::default());
+    world.until("every status is ready", all_ready).await;
+    running.idle(&world).await;
+    running.stop().await;
+
+    world.0.gives_records.send_replace(false);
+    let file = |name: &str| shop_files().into_iter().find(|(path, _)| path.ends_with(name)).unwrap();
+    let (path, product) = file("reading-lamp.md");
+    world.apply(&path, &product.replace("name: lighting", "name: home"));
+    let variant = "apiVersion: catalog.gitstore.dev/v1beta1\nkind: ProductVariant\nmetadata: {name: desk-lamp-grey, namespace: shop}\nspec: {title: Grey, sku: LAMP-GREY, productRef: {name: desk-lamp}}\n";
+    world.apply("grey.yaml", variant);
+    let (path, winter) = file("winter.yaml");
+    world.apply(&path, &winter.replace("Winter", "Cold"));
+    let running = world.manage(HookOptions::default());
+    let resolved = |world: &World, kind: &str, name: &str, field: &str| {
+        world.get(kind, name).unwrap()["status"]["resolved"][field].clone()
+    };
+    world
+        .until("what the changes need is enough", |world| {
+            let products = |name: &str| resolved(world, "CategoryTaxonomy", name, "productCount");
+            (products("home"), products("lighting")) == (1.into(), 1.into())
+                && world.ready("Product", "reading-lamp") == "Ready"
+                && resolved(world, "Product", "desk-lamp", "variantCount") == 3
+        })
+        .await;
+    let waits = ["ProductVariant/desk-lamp-grey", "Collection/winter"].map(|id| id.split_once('/').unwrap());
+    for (kind, name) in waits {
+        assert_eq!(world.ready(kind, name), "unobserved", "{kind} {name} takes all records");
+    }
+    world.0.gives_records.send_replace(true);
+    for (kind, name) in waits {
+        world.until_ready(kind, name, "Ready").await;
+    }
+    running.idle(&world).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_product_moves_and_a_category_is_reparented() {
     let world = World::new();
     push_shop(&world);

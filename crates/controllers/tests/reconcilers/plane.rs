@@ -166,6 +166,9 @@ impl Plane for World {
     }
 
     async fn state_read(&self, controller: &str, prefix: &str, after: Option<&str>) -> Result<Vec<StateRow>, ApiError> {
+        if prefix.starts_with("records/") {
+            self.0.gives_records.subscribe().wait_for(|gives| *gives).await.unwrap();
+        }
         let state = self.state();
         let rows = state.rows.iter().filter(|((owner, name), _)| {
             owner == controller && name.starts_with(prefix) && after.is_none_or(|after| name.as_str() > after)

@@ -29,6 +29,8 @@ pub struct Shared {
     state: Mutex<Stored>,
     /// Moves with every change.
     pub changed: watch::Sender<ResourceVersion>,
+    /// Whether pages of an index's records are given.
+    pub gives_records: watch::Sender<bool>,
 }
 
 pub struct Stored {
@@ -62,7 +64,8 @@ impl World {
             status_writes: BTreeMap::new(),
             fuse: None,
         };
-        Self(Arc::new(Shared { state: Mutex::new(state), changed: watch::Sender::new(version) }))
+        let (changed, gives_records) = (watch::Sender::new(version), watch::Sender::new(true));
+        Self(Arc::new(Shared { state: Mutex::new(state), changed, gives_records }))
     }
 
     /// A manager with all controllers, which runs until it is dropped.
