@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::diff::TreeError;
+
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     #[error("failed to run `{program}`: install git {needed} or newer, or put it on the PATH")]
@@ -17,8 +19,22 @@ pub enum GitError {
     TooSlow { command: &'static str, seconds: u64 },
     #[error("`git {command}` answered what we cannot read: {what}")]
     Unreadable { command: &'static str, what: &'static str },
-    #[error("the names of the changed files alone take more than {mib} MiB: push it in several steps")]
-    TooManyPaths { mib: u64 },
+    #[error("failed to open the objects of {}", dir.display())]
+    Objects { dir: PathBuf, source: io::Error },
+    #[error("failed to read the object {id}: {message}: run `git fsck` in {}", dir.display())]
+    Object { id: String, dir: PathBuf, message: String },
+    #[error("reading a repository ended early: {0}")]
+    Stopped(String),
+    #[error(transparent)]
+    Tree(#[from] TreeError),
     #[error("more than {files} files or {} MiB change at once: push it in several steps", bytes >> 20)]
     TooMuch { files: usize, bytes: u64 },
+}
+
+impl GitError {
+    /// Whether it is for whoever made the commit to mend: it is too much, or
+    /// not what a commit can be.
+    pub fn is_of_the_commit(&self) -> bool {
+        matches!(self, Self::TooMuch { .. } | Self::Tree(_))
+    }
 }

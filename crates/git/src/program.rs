@@ -13,10 +13,10 @@ use crate::error::GitError;
 /// The first with `--http-backend-info-refs` in both services.
 const VERSION_MIN: (u32, u32) = (2, 36);
 const VERSION_MIN_TEXT: &str = "2.36";
-/// For calls that read: the slowest is a diff of two trees of a million files.
+/// For calls that read: the slowest is the log of a push of a million files.
 const CALL_TIME_MAX: Duration = Duration::from_secs(120);
-/// Of one git, beside the files that it maps: a difference of 1,100,000 paths
-/// takes half of it.
+/// Of one git, beside the files that it maps: a pack of two million objects
+/// takes a third of it.
 const MEMORY_MAX: u64 = 1 << 30;
 /// Of what git says on stderr, for a message.
 const MESSAGE_CHARS_MAX: usize = 500;

@@ -7,12 +7,8 @@ use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
 use crate::blobs::{self, BlobLimits, Blobs};
-use crate::diff::{self, Changed};
 use crate::error::GitError;
-use crate::program::{Program, bounded, failed, finish, succeed};
-
-/// Of one difference: about 150 bytes a changed path, so some 1,700,000 paths.
-const DIFF_BYTES_MAX: u64 = 256 << 20;
+use crate::program::{Program, failed, finish, succeed};
 
 /// A commit, a tree or a blob, in hex as git writes it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -115,24 +111,14 @@ impl Repository {
         Ok(output.status.success() && output.stdout.starts_with(b"tree"))
     }
 
-    /// What differs under `path` (all, if empty) between two commits or trees.
-    pub async fn diff(&self, old: &ObjectId, new: &ObjectId, path: &str) -> Result<Vec<Changed>, GitError> {
-        let mut command = self.command();
-        command.args(["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old.as_str(), new.as_str()]);
-        if !path.is_empty() {
-            command.args(["--", path]);
-        }
-        let too_many = || GitError::TooManyPaths { mib: DIFF_BYTES_MAX >> 20 };
-        let output = match bounded("diff-tree", &self.dir, &mut command, DIFF_BYTES_MAX).await {
-            Err(GitError::Failed { message, .. }) if message.contains("ut of memory") => return Err(too_many()),
-            output => output?.ok_or_else(too_many)?,
-        };
-        diff::parse(&output).ok_or(unreadable("diff-tree", "a line that is no raw difference"))
-    }
-
     /// The contents of `ids`, each asked for once.
     pub async fn blobs(&self, ids: Vec<ObjectId>, limits: BlobLimits) -> Result<Blobs, GitError> {
         blobs::read(self.command(), &self.dir, ids, limits).await
+    }
+
+    /// Where the objects of a push are.
+    pub(crate) fn incoming(&self) -> Option<&Path> {
+        self.quarantine.as_ref().map(|quarantine| Path::new(&quarantine.object_directory))
     }
 
     pub(crate) fn command(&self) -> Command {
@@ -145,8 +131,4 @@ impl Repository {
         }
         command
     }
-}
-
-fn unreadable(command: &'static str, what: &'static str) -> GitError {
-    GitError::Unreadable { command, what }
 }

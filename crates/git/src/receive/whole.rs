@@ -12,13 +12,11 @@ use gix_object::tree::EntryRef;
 use gix_object::{CommitRefIter, Find, FindHeader, Kind, TagRef, TreeRefIter, tree::name_order};
 use gix_odb::pack::index::File as Index;
 
+use crate::objects::{HASH, open};
 use crate::repository::ObjectId;
 
-const HASH: gix_hash::Kind = gix_hash::Kind::Sha1;
 /// Of those that are told: one is as good as many.
 const PROBLEMS_MAX: usize = 10;
-/// Of a folder, a commit or a tag in memory: some two million files.
-const OBJECT_BYTES_MAX: usize = 128 << 20;
 
 /// Whether the pack has no object.
 pub fn is_empty(pack: &Path) -> io::Result<bool> {
@@ -228,11 +226,6 @@ fn comes_before(former: &EntryRef<'_>, entry: &EntryRef<'_>) -> bool {
 
 fn is_same_name(former: &EntryRef<'_>, entry: &EntryRef<'_>) -> bool {
     former.filename == entry.filename && former.mode.is_tree() == entry.mode.is_tree()
-}
-
-fn open(objects: &Path) -> io::Result<gix_odb::Handle> {
-    let options = gix_odb::store::init::Options { alloc_limit_bytes: Some(OBJECT_BYTES_MAX), ..Default::default() };
-    gix_odb::at_opts(objects, HASH, [], options)
 }
 
 fn open_index(pack: &Path) -> io::Result<Index<gix_odb::pack::MMap>> {

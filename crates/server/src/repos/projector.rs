@@ -298,7 +298,7 @@ impl Projector {
     ) -> Result<Result<Work, Vec<String>>, ProjectorError> {
         match Work::read(git, before, commit, &hosted.path, self.limits.changed_files_max).await {
             Ok(read) => Ok(read.map_err(|problems| lines(&problems))),
-            Err(error @ (GitError::TooMuch { .. } | GitError::TooManyPaths { .. } | GitError::TooSlow { .. })) => {
+            Err(error) if error.is_of_the_commit() || matches!(error, GitError::TooSlow { .. }) => {
                 Ok(Err(vec![error.to_string()]))
             }
             Err(error) => match &before.mark {

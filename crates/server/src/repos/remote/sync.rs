@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use tidegate_git::credentials::CredentialsError;
-use tidegate_git::{Access, FetchError, GitError, ObjectId, PlainHttp, Remote, RemoteLimits, RemoteUrl, UrlError};
+use tidegate_git::{Access, FetchError, ObjectId, PlainHttp, Remote, RemoteLimits, RemoteUrl, UrlError};
 use tokio::sync::Semaphore;
 
 use super::secrets::{SecretError, Secrets};
@@ -189,7 +189,7 @@ impl Syncer {
             Ok(CaughtUp::Applied(applied, _)) => (applied.version, Some(applied)),
             Ok(CaughtUp::Already(version)) => (version, None),
             Ok(CaughtUp::Refused(problems)) => return SyncOutcome::Refused { commit, problems },
-            Err(ProjectorError::Git(error @ (GitError::TooMuch { .. } | GitError::TooManyPaths { .. }))) => {
+            Err(ProjectorError::Git(error)) if error.is_of_the_commit() => {
                 return SyncOutcome::Refused { commit, problems: vec![error.to_string()] };
             }
             Err(error) => return failed(&error),

@@ -189,6 +189,26 @@ fn more_files_than_one_push_may_change() {
     hosted.tree.write("a.yaml", &widget("a", 2)).commit().pushed();
 }
 
+/// Ten folders of ten folders, and so on, and not one file: a few hundred bytes.
+#[test]
+fn more_folders_than_can_be_compared() {
+    let hosted = with_a_widget();
+    let write_bomb = |tree: &Tree| {
+        let mut inner = tree.git(&["mktree"]).good().trim().to_owned();
+        for _ in 0..10 {
+            let entries: String = (0..10).map(|at| format!("040000 tree {inner}\t{at}\n")).collect();
+            std::fs::write(tree.dir.join(".git/entries"), entries).unwrap();
+            let mut mktree = git(&tree.dir, &["mktree"]);
+            mktree.stdin(std::fs::File::open(tree.dir.join(".git/entries")).unwrap());
+            inner = said(&mut mktree).good().trim().to_owned();
+        }
+        let commit = tree.git(&["commit-tree", "-m", "bomb", "-p", "HEAD", &inner]).good();
+        tree.git(&["update-ref", "refs/heads/main", commit.trim()]).good();
+    };
+    check(&hosted, write_bomb, &["more than 32000000 files and folders", "push it in several steps"]);
+    hosted.tree.write("a.yaml", &widget("a", 2)).commit().pushed();
+}
+
 #[test]
 fn a_pack_over_its_limit() {
     let hosted = Hosted::start_with(&["--set", "git.pack_bytes_max=64KiB"]);
