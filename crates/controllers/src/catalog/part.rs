@@ -202,7 +202,7 @@ pub(super) struct Ahead(RwLock<Answering>);
 enum Answering {
     #[default]
     Whole,
-    Part(Part),
+    Part(Box<Part>),
     /// It has fallen behind.
     Nobody,
 }
@@ -218,7 +218,7 @@ impl Ahead {
     }
 
     pub fn begin(self: &Arc<Self>, summary: Summary) -> CatalogPreview {
-        *self.write() = Answering::Part(Part::new(summary));
+        *self.write() = Answering::Part(Box::new(Part::new(summary)));
         CatalogPreview(self.clone())
     }
 

@@ -113,7 +113,8 @@ fn shop() -> Shop {
 #[test]
 fn ordinary_changes_are_answered_from_a_part() {
     type Changed = (CatalogKind, &'static str, Value);
-    let cases: Vec<(&str, Changed, &[(CatalogKind, &str)], &[(CatalogKind, &str)])> = vec![
+    type Ids = &'static [(CatalogKind, &'static str)];
+    let cases: Vec<(&str, Changed, Ids, Ids)> = vec![
         (
             "a product that moves",
             (Product, "a1", json!({"categoryRef": {"name": "b"}})),
