@@ -92,7 +92,8 @@ pub async fn start(options: Options) -> Result<Server, StartError> {
     }
 }
 
-async fn wire(listener: Listener, store: Store, options: Options) -> Result<Server, StartError> {
+/// With a store that is open, whatever its engine.
+pub(crate) async fn wire(listener: Listener, store: Store, options: Options) -> Result<Server, StartError> {
     let Options { data_dir, listen: _, store: _, graphql: graphql_limits, http: http_limits, manifests, repos } =
         options;
     let identities = Arc::new(Identities::new(Tokens::open(&data_dir, Clock::system())?));

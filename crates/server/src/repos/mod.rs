@@ -25,6 +25,8 @@ mod projector;
 mod receive;
 mod remote;
 mod retire;
+#[cfg(test)]
+mod tests;
 mod verify;
 
 use std::ffi::OsString;

@@ -1,0 +1,180 @@
+//! A whole server with git as its client, on a store that fails when it is
+//! told to, and with a git program that stops where it is told to.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidegate_store::{Store, Transaction};
+use tidegate_testkit::client::Client;
+use tidegate_testkit::{MemoryEngine, bare};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe;
+
+use crate::http::Listener;
+use crate::server::{Options, wire};
+
+/// Only ends a hang.
+const HANG_MAX: Duration = Duration::from_secs(120);
+const REPOSITORY: &str = "git/system/control.git";
+const SYNC: &str = r#"mutation { syncRepository(namespace: "system", name: "control") { inForce commit } }"#;
+const OWNERS: &str = r#"{ resource(apiVersion: "v1", kind: "Namespace", name: "shop") { object } }"#;
+
+struct Site {
+    dir: tempfile::TempDir,
+    engine: Arc<MemoryEngine>,
+    store: Store,
+    client: Client,
+}
+
+impl Site {
+    /// With a work tree `w`, from which things are pushed.
+    async fn start(git: PathBuf) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut repos = super::Options::new(std::env::var_os("PATH").unwrap());
+        repos.git = git;
+        let options = Options::on_loopback(dir.path().to_owned(), repos);
+        let engine = Arc::new(MemoryEngine::default());
+        let store = Store::with_engine(engine.clone(), options.store.clone()).unwrap();
+        let server = wire(Listener::bind(&options.listen).unwrap(), store.clone(), options).await.unwrap();
+        let token = std::fs::read_to_string(server.admin_token_path()).unwrap();
+        let client = Client::new(&server.url(), token.trim());
+        tokio::spawn(server.run());
+        bare::git(dir.path(), &["init", "-q", "-b", "main", "w"]);
+        Self { dir, engine, store, client }
+    }
+
+    fn bare(&self) -> PathBuf {
+        self.dir.path().join("repos/system/control.git")
+    }
+
+    fn refs(&self) -> String {
+        bare::git(&self.bare(), &["for-each-ref"])
+    }
+
+    /// A commit with one Namespace, whose label says who owns it.
+    fn commit(&self, owner: &str) -> String {
+        let tree = self.dir.path().join("w");
+        let text = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, labels: {{owner: {owner}}}}}\n");
+        std::fs::write(tree.join("shop.yaml"), text).unwrap();
+        bare::git(&tree, &["add", "."]);
+        bare::git(&tree, &["commit", "-q", "-m", owner]);
+        bare::git(&tree, &["rev-parse", "HEAD"])
+    }
+
+    async fn push(&self, refspec: &str) -> Output {
+        let header = format!("http.extraHeader=Authorization: Bearer {}", self.client.token);
+        let url = format!("{}/{REPOSITORY}", self.client.url);
+        let mut push = bare::command(&self.dir.path().join("w"));
+        push.args(["-c", &header, "push", "--quiet", &url, refspec]);
+        tokio::task::spawn_blocking(move || push.output().unwrap()).await.unwrap()
+    }
+
+    async fn pushed(&self, refspec: &str) {
+        let output = self.push(refspec).await;
+        assert!(output.status.success(), "{refspec}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    async fn owner(&self) -> Value {
+        self.client.data(OWNERS, json!({})).await["resource"]["object"]["metadata"]["labels"]["owner"].take()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_ref_moves_while_the_store_takes_no_writes() {
+    let site = Site::start("git".into()).await;
+    site.commit("ada");
+    site.pushed("HEAD:main").await;
+    site.pushed("HEAD:old").await;
+    let refs = site.refs();
+    site.engine.fail_writes("no room");
+    // Whoever writes first finds out; here, nobody who pushes.
+    let write = Transaction { marks: vec![("test".into(), Some("1".into()))], ..Transaction::default() };
+    site.store.commit(write).await.unwrap_err();
+    site.commit("eve");
+    // What is projected, what is not, and what brings no objects.
+    for refspec in ["HEAD:main", "HEAD:refs/heads/new", "HEAD:refs/tags/v1", ":old"] {
+        let output = site.push(refspec).await;
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(site.refs(), refs, "{refspec}: {told}");
+        assert!(!output.status.success(), "{refspec} was taken");
+        assert!(told.contains("the store takes no writes") && told.contains("no room"), "{refspec}: {told}");
+    }
+    assert_eq!(site.owner().await, "ada");
+}
+
+/// A git that stops before `git log`, once it is armed, until it is let go.
+struct Gate {
+    dir: tempfile::TempDir,
+    reached: pipe::Receiver,
+    go: pipe::Sender,
+}
+
+impl Gate {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for name in ["reached", "go"] {
+            let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+            rustix::fs::mknodat(rustix::fs::CWD, path(name), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        }
+        let script = "#!/bin/sh\n\
+            gate=$(dirname \"$0\")\n\
+            case \" $* \" in *\" log \"*)\n\
+            if mv \"$gate/armed\" \"$gate/sprung\" 2>/dev/null; then echo > \"$gate/reached\"; read _ < \"$gate/go\"; fi\n\
+            esac\n\
+            exec git \"$@\"\n";
+        std::fs::write(path("git"), script).unwrap();
+        std::fs::set_permissions(path("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Open at both ends: whoever is first need not wait, and finds no end.
+        let reached = pipe::OpenOptions::new().read_write(true).open_receiver(path("reached")).unwrap();
+        let go = pipe::OpenOptions::new().read_write(true).open_sender(path("go")).unwrap();
+        Self { reached, go, dir }
+    }
+
+    fn program(&self) -> PathBuf {
+        self.dir.path().join("git")
+    }
+
+    fn arm(&self) {
+        std::fs::write(self.dir.path().join("armed"), "").unwrap();
+    }
+
+    async fn reached(&mut self) {
+        tokio::time::timeout(HANG_MAX, self.reached.read_u8()).await.expect("git comes here").unwrap();
+    }
+
+    async fn open(&mut self) {
+        self.go.write_all(b"\n").await.unwrap();
+    }
+}
+
+/// The branch was set back by hand, and somebody looks at it. While he reads,
+/// the commit that is in force is pushed again: the branch moves, what is in
+/// force does not. What he has read is then no longer the branch.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_that_began_before_a_push_of_what_is_in_force() {
+    let mut gate = Gate::new();
+    let site = Site::start(gate.program()).await;
+    let older = site.commit("ada");
+    site.pushed("HEAD:main").await;
+    let newer = site.commit("eve");
+    site.pushed("HEAD:main").await;
+    set_back(&site.bare(), &older);
+    gate.arm();
+    let client = site.client.clone();
+    let look = tokio::spawn(async move { client.data(SYNC, json!({})).await });
+    gate.reached().await;
+    site.pushed("HEAD:main").await;
+    gate.open().await;
+    let told = tokio::time::timeout(HANG_MAX, look).await.expect("the look ends").unwrap();
+    assert_eq!(site.owner().await, "eve", "what is in force was set back: {told}");
+    assert_eq!(bare::git(&site.bare(), &["rev-parse", "main"]), newer);
+}
+
+fn set_back(bare: &Path, commit: &str) {
+    bare::git(bare, &["update-ref", "refs/heads/main", commit]);
+}
