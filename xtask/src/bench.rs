@@ -28,7 +28,7 @@ pub fn run(args: &[String]) -> Result<()> {
 fn needs_cluster(args: &[String]) -> bool {
     let named = args.iter().position(|arg| arg == "--only").and_then(|at| args.get(at + 1)).map(String::as_str);
     let joined = args.iter().find_map(|arg| arg.strip_prefix("--only="));
-    named.or(joined).is_none_or(|rows| rows == "reverse")
+    named.or(joined).is_none_or(|rows| rows.starts_with("reverse"))
 }
 
 #[cfg(test)]
@@ -42,6 +42,7 @@ mod tests {
             (&["--seconds", "5"], true),
             (&["--only", "reverse"], true),
             (&["--only=reverse"], true),
+            (&["--only=reverse-memory"], true),
             (&["--only", "api"], false),
             (&["--only=git"], false),
         ] {

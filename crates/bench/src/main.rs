@@ -59,6 +59,8 @@ enum Rows {
     Api,
     Git,
     Reverse,
+    /// Of the reverser, what it holds of many objects.
+    ReverseMemory,
     Controllers,
 }
 
@@ -79,7 +81,8 @@ fn main() -> anyhow::Result<()> {
 
 impl Arguments {
     fn wants(&self, rows: Rows) -> bool {
-        self.only.is_none_or(|only| only == rows)
+        // One that is part of another one's rows is only for whoever names it.
+        self.only.map_or(rows != Rows::ReverseMemory, |only| only == rows)
     }
 }
 
@@ -102,6 +105,9 @@ async fn clients(table: &mut Table, arguments: &Arguments) -> anyhow::Result<()>
     if arguments.wants(Rows::Reverse) {
         commits::run(table).await?;
         reverse::run(table, tidegate, &reverse::Sizes { load, watched: *watched }).await?;
+    }
+    if arguments.wants(Rows::ReverseMemory) {
+        reverse::run_memory(table, tidegate, *watched).await?;
     }
     Ok(())
 }

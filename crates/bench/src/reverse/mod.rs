@@ -51,6 +51,11 @@ pub async fn run(table: &mut Table, binary: &Path, sizes: &Sizes) -> anyhow::Res
     Ok(())
 }
 
+/// The last row alone.
+pub async fn run_memory(table: &mut Table, binary: &Path, watched: usize) -> anyhow::Result<()> {
+    memory(table, &Site::start(binary)?, watched).await
+}
+
 /// From the start of the process to the branch that has everything.
 async fn seed(table: &mut Table, site: &Site) -> anyhow::Result<()> {
     let place = site.place("seed")?;
