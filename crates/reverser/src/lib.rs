@@ -22,6 +22,7 @@ pub mod install;
 pub mod lease;
 pub mod metrics;
 pub mod operator;
+pub mod proof;
 pub mod repeats;
 pub mod secrets;
 pub mod signing;

@@ -15,6 +15,7 @@ pub struct Metrics {
     pub watches: Gauge,
     pub watch_failures: Counter,
     pub is_leader: Gauge,
+    pub is_called: Gauge,
 }
 
 impl Metrics {
@@ -27,6 +28,8 @@ impl Metrics {
         registry.register("watches", "Watches that run", self.watches.clone());
         let failures = "Lists and watches that failed and were asked for again";
         registry.register("watch_failures", failures, self.watch_failures.clone());
+        let called = "1 while the API server calls the webhook, else 0";
+        registry.register("webhook_called", called, self.is_called.clone());
         registry.register("leader", "1 while this replica works", self.is_leader.clone());
     }
 }

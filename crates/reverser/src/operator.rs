@@ -92,7 +92,10 @@ pub async fn run(api: Api, options: OperatorOptions, stop: impl Future<Output = 
     let listener = listen(options.health_listen, "--health-listen").await?;
     servers.spawn(serve_health(listener, registry, standing.clone()));
     let registration = match &options.webhook {
-        Some(webhook) => Some(start_webhook(&mut servers, &api, webhook, shared.clone(), standing.clone()).await?),
+        Some(webhook) => {
+            let namespace = &options.engine.operator.controller_namespace;
+            Some(start_webhook(&mut servers, &api, webhook, namespace, shared.clone(), standing.clone()).await?)
+        }
         None => None,
     };
     let mut stop = pin!(stop);
@@ -211,7 +214,9 @@ impl Replica<'_> {
                 engine.await
             }
         };
-        if let Err(error) = ended {
+        if let Err(error) = ended
+            && !error.is_cancelled()
+        {
             tracing::error!(%error, "the engine ended badly");
         }
     }
@@ -240,9 +245,11 @@ async fn start_webhook(
     servers: &mut JoinSet<()>,
     api: &Api,
     options: &WebhookOptions,
+    namespace: &str,
     shared: Arc<Shared>,
     standing: Arc<Standing>,
 ) -> Result<Registration, OperatorError> {
+    shared.proof.want();
     let certificates = match &options.files {
         Some(files) => Certificates::load(files.clone())?,
         None => make_certificate(names(&options.target))?,
@@ -259,7 +266,8 @@ async fn start_webhook(
     // Nobody asks: the files are looked at now and then.
     servers.spawn(async move { fresh.keep_fresh(&Notify::new()).await });
     let (api, name, target) = (api.clone(), options.configuration.clone(), options.target.clone());
-    Ok(Registration { api, name, target, certificates, timeout_s: options.timeout_s, shared })
+    let (namespace, timeout_s) = (namespace.to_owned(), options.timeout_s);
+    Ok(Registration { api, namespace, name, target, certificates, timeout_s, shared })
 }
 
 /// The names that the API server will call us by.

@@ -124,17 +124,25 @@ pub async fn follow(follow: Follow, consumer: &mut impl Consumer) {
                     tracing::info!(path = follow.path, "a page is too large, asking for smaller ones");
                 }
                 if failure == Failure::Other {
-                    has_failed = true;
-                    let told = error.told();
-                    if repeats.is_new(&told) {
-                        tracing::warn!(path = follow.path, error = told, "watch failed, trying again");
+                    // A server that is busy for a moment has not failed.
+                    let is_busy = error.status() == Some(StatusCode::TOO_MANY_REQUESTS);
+                    if has_failed || !is_busy {
+                        tell_failure(&follow.path, &error, &mut repeats, consumer).await;
                     }
-                    consumer.failed(&error).await;
+                    has_failed = true;
                     follow.wait(&mut machine).await;
                 }
             }
         }
     }
+}
+
+async fn tell_failure(path: &str, error: &ApiError, repeats: &mut Repeats, consumer: &mut impl Consumer) {
+    let told = error.told();
+    if repeats.is_new(&told) {
+        tracing::warn!(path, error = told, "watch failed, trying again");
+    }
+    consumer.failed(error).await;
 }
 
 fn classify(error: &ApiError, ask: &Ask) -> Failure {

@@ -35,6 +35,7 @@ use crate::claims::{Desired, Exclusion, PlanOptions};
 use crate::cluster::Api;
 use crate::lease::Term;
 use crate::metrics::Metrics;
+use crate::proof::Proof;
 
 pub use state::{Ending, run};
 
@@ -69,6 +70,8 @@ pub struct Shared {
     is_planned: AtomicBool,
     /// The plan changed: the webhook's registration follows it.
     pub replanned: Notify,
+    /// Whether the API server calls the webhook for it.
+    pub proof: Proof,
     pub metrics: Metrics,
 }
 
@@ -86,7 +89,8 @@ impl Shared {
         self.woken.notify_one();
     }
 
-    /// Whether `desired` is what the rules say; before, it is nothing.
+    /// Whether `desired` is what the rules say; before, it is nothing. Ask
+    /// first, read then: what is read was planned if this says so.
     pub fn is_planned(&self) -> bool {
         self.is_planned.load(Ordering::Acquire)
     }

@@ -11,6 +11,7 @@ use super::state::{Engine, destination_id};
 use crate::branch::{BranchStatus, DestinationStatus, Failure, FailureReason};
 use crate::claims::{ClaimId, RuleVerdict};
 use crate::config::{Condition, ConfigKind, Id, Problem, Reason, StatusBody, Truth};
+use crate::proof::{Settled, Verdict};
 
 /// Of a repository with many: a message is for people.
 const BRANCHES_SHOWN_MAX: usize = 10;
@@ -33,8 +34,11 @@ impl Engine {
             };
             (ConfigKind::GitDestination, id.clone(), body)
         });
+        let proof = self.parts.shared.proof.settled();
         let rules =
-            self.desired.rules.iter().map(|((kind, id), verdict)| (*kind, id.clone(), self.rule_status(verdict)));
+            self.desired.rules.iter().filter_map(|((kind, id), verdict)| {
+                Some((*kind, id.clone(), self.rule_status(verdict, proof.as_ref())?))
+            });
         let bodies: Vec<_> = repos.chain(destinations).chain(rules).collect();
         for (kind, id, body) in bodies {
             if let Some(meta) = self.config.meta(kind, &id) {
@@ -159,7 +163,10 @@ impl Engine {
         body.with("skipped", serde_json::json!(skipped)).and(Condition { kind, truth, reason, message })
     }
 
-    fn rule_status(&self, verdict: &RuleVerdict) -> StatusBody {
+    /// `None` while the API server has yet to call the webhook for the rule's
+    /// types: what it said before stays, and `Watching` says that the next
+    /// change has its author.
+    fn rule_status(&self, verdict: &RuleVerdict, proof: Option<&Settled>) -> Option<StatusBody> {
         let watched: Vec<Value> = verdict.claims.iter().map(|claim| claim.of.to_string().into()).collect();
         let body = if let Some(problem) = verdict.problems.first() {
             stalled(problem)
@@ -169,19 +176,33 @@ impl Engine {
             let message = format!("nothing serves {} yet", verdict.waiting.join(", "));
             StatusBody::reconciling(Truth::False, Reason::WaitingForTypes, message)
         } else {
-            StatusBody::ready(Reason::Watching, format!("{} types are watched", watched.len()))
+            StatusBody::ready(
+                Reason::Watching,
+                format!("{} types are watched{}", watched.len(), authors(verdict, proof)?),
+            )
         };
         let commit = verdict.destination.as_ref().and_then(|id| {
             let status = self.branches.get(&self.destinations.get(id)?.branch)?.status();
             let status = status.borrow();
             status.destinations.get(&destination_id(id))?.last_commit.as_ref().map(ToString::to_string)
         });
-        body.with("watched", watched).with("waitingFor", verdict.waiting.clone()).with("lastCommit", commit)
+        Some(body.with("watched", watched).with("waitingFor", verdict.waiting.clone()).with("lastCommit", commit))
     }
 
     fn failed_claim<'c>(&self, mut claims: impl Iterator<Item = &'c ClaimId>) -> Option<String> {
         claims.find_map(|claim| Some(format!("{}: {}", claim.of, self.claims.get(claim)?.error.as_ref()?)))
     }
+}
+
+/// What there is to say of the authors of a rule that is watched; `None` if
+/// that is not known yet.
+fn authors(verdict: &RuleVerdict, proof: Option<&Settled>) -> Option<String> {
+    let Some(Settled { types, verdict: called }) = proof else { return Some(String::new()) };
+    let is_settled = |claim: &ClaimId| types.contains(&(claim.of.group.clone(), claim.of.resource.clone()));
+    verdict.claims.iter().all(is_settled).then(|| match called {
+        Verdict::Silent(why) => format!("; their authors are unknown: {why}"),
+        Verdict::Calls | Verdict::Unknown => String::new(),
+    })
 }
 
 fn stalled(problem: &Problem) -> StatusBody {

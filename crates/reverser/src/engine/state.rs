@@ -178,7 +178,7 @@ impl Engine {
             Some(message) = inputs.inbox.recv() => self.hear(message).await,
             Some((id, run, told)) = inputs.claim_inbox.recv() => self.hear_claim(&id, run, told),
             () = until(deadline), if deadline.is_some() => {}
-            _ = inputs.reports.tick() => {}
+            _ = inputs.reports.tick() => self.is_report_due |= shared.proof.take_news(),
         }
         self.attribute();
     }

@@ -4,6 +4,7 @@
 //! is sent, so that the object it makes cannot be seen before it.
 
 mod certificates;
+mod prove;
 mod register;
 mod server;
 

@@ -2,6 +2,7 @@
 //! server calls us for what somebody mirrors, and for nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +12,12 @@ use serde_json::{Value, json};
 use tidegate_tls::Certificates;
 use tokio::time::sleep;
 
+use super::prove::{self, Registered, prove};
 use super::server::PATH;
 use crate::claims::{Routes, TypeId};
 use crate::cluster::{Api, ApiError, collection, object};
 use crate::engine::Shared;
+use crate::proof::{TypeName, Verdict};
 use crate::repeats::Repeats;
 
 /// In case somebody else changed it.
@@ -34,9 +37,20 @@ pub enum Target {
     },
 }
 
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(url) => f.write_str(url),
+            Self::Service { namespace, name, port } => write!(f, "Service {namespace}/{name}, port {port}"),
+        }
+    }
+}
+
 #[derive(Clone)]
 pub struct Registration {
     pub api: Api,
+    /// The operator's own.
+    pub namespace: String,
     /// Of the ValidatingWebhookConfiguration.
     pub name: String,
     pub target: Target,
@@ -51,12 +65,20 @@ pub async fn keep_registered(registration: Registration) {
     let mut repeats = Repeats::default();
     loop {
         match register(&registration).await {
-            Ok(()) => {
+            Ok(registered) => {
                 repeats.end();
+                let proving = async {
+                    // Before there is a plan nobody waits for it.
+                    if let Some(registered) = &registered {
+                        prove(&registration, registered).await;
+                    }
+                    std::future::pending().await
+                };
                 tokio::select! {
                     () = registration.shared.replanned.notified() => {}
                     () = registration.certificates.renewed() => {}
                     () = sleep(CHECK_INTERVAL) => {}
+                    () = proving => {}
                 }
             }
             Err(error) => {
@@ -64,41 +86,63 @@ pub async fn keep_registered(registration: Registration) {
                 if repeats.is_new(&error) {
                     tracing::error!(error, "the webhook is not registered: authors are unknown until it is");
                 }
+                unregistered(&registration.shared, error);
                 sleep(RETRY).await;
             }
         }
     }
 }
 
-async fn register(registration: &Registration) -> Result<(), ApiError> {
+fn unregistered(shared: &Shared, error: String) {
+    let types = types(&shared.desired.load().routes);
+    shared.metrics.is_called.set(0);
+    shared.proof.settle(&types, Verdict::Silent(format!("the webhook is not registered: {error}")));
+}
+
+/// `None` if it is as an earlier operator left it.
+async fn register(registration: &Registration) -> Result<Option<Registered>, ApiError> {
+    let shared = &registration.shared;
+    let (is_planned, desired) = (shared.is_planned(), shared.desired.load_full());
     let of = TypeId::new("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations");
     let path = object(&of, None, &registration.name);
-    let webhook = webhook(registration);
-    match registration.api.get(&path).await {
-        Ok(mut current) => {
-            let webhook = kept(webhook, &current["webhooks"], registration.shared.is_planned());
-            if covers(&current["webhooks"], &webhook) {
-                return Ok(());
-            }
-            current["webhooks"] = json!([webhook]);
-            registration.api.replace(&path, &current).await.map(drop)
+    let current = match registration.api.get(&path).await {
+        Ok(current) => Some(current),
+        Err(error) if error.is_not_found() => None,
+        Err(error) => return Err(error),
+    };
+    let known = current.as_ref().map_or(&Value::Null, |current| &current["webhooks"]);
+    let authors = kept(webhook(registration, &desired.routes), known, is_planned);
+    let (proof, mark) = prove::webhook(&authors);
+    let webhooks = [authors, proof];
+    match current {
+        Some(current) if covers(&current["webhooks"], &webhooks) => {}
+        Some(mut current) => {
+            current["webhooks"] = json!(webhooks);
+            registration.api.replace(&path, &current).await?;
         }
-        Err(error) if error.is_not_found() => {
+        None => {
             let fresh = json!({
                 "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-                "metadata": {"name": registration.name}, "webhooks": [webhook],
+                "metadata": {"name": registration.name}, "webhooks": webhooks,
             });
-            registration.api.create(&collection(&of, None), &fresh).await.map(drop)
+            registration.api.create(&collection(&of, None), &fresh).await?;
         }
-        Err(error) => Err(error),
     }
+    Ok(is_planned.then(|| Registered { mark, types: types(&desired.routes) }))
 }
 
 /// The server adds defaults to what we wrote; what we wrote must be there.
-fn covers(current: &Value, wanted: &Value) -> bool {
-    let Some([current]) = current.as_array().map(Vec::as_slice) else { return false };
-    let fields = wanted.as_object().into_iter().flatten();
-    fields.into_iter().all(|(field, value)| current.get(field) == Some(value))
+fn covers(current: &Value, wanted: &[Value]) -> bool {
+    let current = current.as_array().map_or(&[][..], Vec::as_slice);
+    let has = |(current, wanted): (&Value, &Value)| {
+        let mut fields = wanted.as_object().into_iter().flatten();
+        fields.all(|(field, value)| current.get(field) == Some(value))
+    };
+    current.len() == wanted.len() && current.iter().zip(wanted).all(has)
+}
+
+fn types(routes: &Routes) -> Arc<BTreeSet<TypeName>> {
+    Arc::new(routes.types().map(|of| (of.group.clone(), of.resource.clone())).collect())
 }
 
 /// Before there is a plan, what is called for stays as it was: a replica that
@@ -111,7 +155,7 @@ fn kept(mut webhook: Value, current: &Value, is_planned: bool) -> Value {
     webhook
 }
 
-fn webhook(registration: &Registration) -> Value {
+fn webhook(registration: &Registration, routes: &Routes) -> Value {
     let ca = STANDARD.encode(registration.certificates.ca_pem().as_bytes());
     let client = match &registration.target {
         Target::Url(url) => json!({"url": format!("{}{PATH}", url.trim_end_matches('/')), "caBundle": ca}),
@@ -122,7 +166,7 @@ fn webhook(registration: &Registration) -> Value {
     json!({
         "name": WEBHOOK_NAME, "clientConfig": client, "admissionReviewVersions": ["v1"],
         "failurePolicy": "Ignore", "sideEffects": "None", "timeoutSeconds": registration.timeout_s,
-        "matchPolicy": "Equivalent", "rules": rules(&registration.shared.desired.load().routes),
+        "matchPolicy": "Equivalent", "rules": rules(routes),
     })
 }
 
@@ -172,6 +216,9 @@ mod tests {
         for fresh in [json!([]), Value::Null, json!([{"url": "old"}])] {
             assert_eq!(kept(new.clone(), &fresh, false), new, "{fresh}");
         }
-        assert!(covers(&known, &old) && !covers(&known, &new) && !covers(&json!([]), &new));
+        let covers =
+            |known: &Value, wanted: &[&Value]| covers(known, &wanted.iter().copied().cloned().collect::<Vec<_>>());
+        assert!(covers(&known, &[&old]) && !covers(&known, &[&new]) && !covers(&json!([]), &[&new]));
+        assert!(!covers(&known, &[&old, &old]), "one of two is missing");
     }
 }

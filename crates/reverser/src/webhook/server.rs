@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::prove::question;
 use crate::attribution::read_review;
 use crate::engine::Shared;
 use crate::health::Standing;
@@ -98,6 +99,9 @@ async fn review(State(state): State<WebhookState>, body: axum::body::Body) -> Re
 fn answer(state: &WebhookState, body: &[u8]) -> Value {
     let review: Value = serde_json::from_slice(body).unwrap_or_default();
     let uid = review["request"]["uid"].as_str().unwrap_or_default().to_owned();
+    if let Some(question) = question(&review["request"]) {
+        state.shared.proof.hear(question);
+    }
     if state.standing.is_working()
         && is_claimed(&state.shared, &review["request"])
         && let Some(attempt) = read_review(&review, &state.cluster).attempt

@@ -12,6 +12,7 @@ mod outages;
 #[allow(dead_code)]
 #[path = "../cli/process.rs"]
 mod process;
+mod proof;
 mod rig;
 mod start;
 mod takeover;
