@@ -23,9 +23,14 @@ pub fn git(folder: &Path, args: &[&str]) -> String {
 
 /// As [`git`], for a command that prints nothing and reads `input`.
 pub fn feed(folder: &Path, args: &[&str], input: &str) {
+    assert!(try_feed(folder, args, input), "git {args:?} failed");
+}
+
+/// Whether it succeeded.
+pub fn try_feed(folder: &Path, args: &[&str], input: &str) -> bool {
     let mut child = command(folder).args(args).stdin(Stdio::piped()).spawn().expect("git starts");
     child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("git reads");
-    assert!(child.wait().expect("git ends").success(), "git {args:?} failed");
+    child.wait().expect("git ends").success()
 }
 
 /// git without anything of the user's own set-up, that asks nobody.

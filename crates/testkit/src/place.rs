@@ -201,15 +201,27 @@ impl<'r> Place<'r> {
 
     /// Somebody else's commit on `main`: these files, beside what is there.
     pub fn foreign_commit(&self, files: &[(String, String)]) {
+        let put = |(path, text): &(String, String)| format!("M 100644 inline {path}\ndata {}\n{text}\n", text.len());
+        bare::feed(
+            &self.repository,
+            &["fast-import", "--quiet"],
+            &self.foreign(&files.iter().map(put).collect::<String>()),
+        );
+    }
+
+    /// The same, of changes as `git fast-import` reads them, while others push:
+    /// `false` if one of them was faster.
+    pub fn try_foreign(&self, changes: &str) -> bool {
+        bare::try_feed(&self.repository, &["fast-import", "--quiet"], &self.foreign(changes))
+    }
+
+    fn foreign(&self, changes: &str) -> String {
         let parent = self.read_git(&["rev-parse", "--verify", "--quiet", "refs/heads/main"]);
         let mut import =
             "commit refs/heads/main\ncommitter eve <eve@example.com> 0 +0000\ndata 7\nforeign\n".to_owned();
         if !parent.is_empty() {
             import += &format!("from {parent}");
         }
-        for (path, text) in files {
-            import += &format!("M 100644 inline {path}\ndata {}\n{text}\n", text.len());
-        }
-        bare::feed(&self.repository, &["fast-import", "--quiet"], &import);
+        import + changes
     }
 }

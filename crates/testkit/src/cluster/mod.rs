@@ -99,6 +99,16 @@ impl Cluster {
         url(self.port)
     }
 
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The administrator's, by a port that leads to the API server.
+    pub fn kubeconfig_through(&self, port: u16) -> PathBuf {
+        let name = format!("{ADMIN}-{port}");
+        users::write_kubeconfig(self.scratch.path(), &name, &self.token(ADMIN), &url(port), &self.certificates.ca)
+    }
+
     pub fn ca_pem(&self) -> &str {
         &self.certificates.ca_pem
     }

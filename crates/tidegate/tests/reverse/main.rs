@@ -8,6 +8,7 @@ mod flags;
 mod kill;
 mod laptop;
 mod outages;
+mod people;
 // What it has for servers is of no use here.
 #[allow(dead_code)]
 #[path = "../cli/process.rs"]
@@ -15,5 +16,6 @@ mod process;
 mod proof;
 mod rig;
 mod start;
+mod storm;
 mod takeover;
 mod workers;
