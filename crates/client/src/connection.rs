@@ -163,6 +163,9 @@ fn endpoint(server: &str) -> Result<Url, ClientError> {
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err(wrong(None));
     }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(ClientError::Credentials { host: url.host_str().unwrap_or_default().into() });
+    }
     let path = format!("{}/graphql", url.path().trim_end_matches('/'));
     url.set_path(&path);
     url.set_query(None);
@@ -189,10 +192,21 @@ mod tests {
             ("127.0.0.1:7300", None),
             ("localhost:7300", None),
             ("ftp://example.com", None),
+            ("http://me:secret@example.com", None),
+            ("https://token@example.com", None),
             ("", None),
         ] {
             assert_eq!(endpoint(server).ok().as_ref().map(Url::as_str), expected, "{server}");
         }
+    }
+
+    #[test]
+    fn a_password_in_an_address_is_not_repeated() {
+        let error = endpoint("https://me:secret@example.com:7300").unwrap_err().to_string();
+        assert!(
+            error.contains("example.com") && error.contains("--token-file") && !error.contains("secret"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -9,6 +9,10 @@ use crate::{Refusal, TokenError};
 pub enum ClientError {
     #[error("the server `{server}` is not an http or https URL{}: write it as `http://127.0.0.1:7300` or `https://tidegate.example.com`", reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default())]
     Address { server: String, reason: Option<String> },
+    #[error(
+        "the address of the server at {host} holds a user or a password: leave them out, and name the token's file with --token-file"
+    )]
+    Credentials { host: String },
     #[error(transparent)]
     Token(#[from] TokenError),
     #[error("failed to read the certificates of {}", path.display())]

@@ -1,6 +1,7 @@
 //! Whom this client trusts: the system's roots, or the file that was named.
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +12,9 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 
 use crate::ClientError;
+
+/// Of a file of certificates: a system's has a quarter of a megabyte.
+const CERTIFICATES_BYTES_MAX: u64 = 16 << 20;
 
 /// One configuration for HTTP and for the WebSocket.
 pub fn client_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, ClientError> {
@@ -25,11 +29,35 @@ pub fn client_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, Client
 }
 
 fn roots(path: &Path) -> Result<RootCertStore, ClientError> {
-    let pem = fs::read(path).map_err(|source| ClientError::Certificates { path: path.into(), source })?;
+    let pem = read(path).map_err(|source| ClientError::Certificates { path: path.into(), source })?;
     let unusable = || ClientError::NoCertificate { path: path.into() };
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&pem) {
         roots.add(certificate.map_err(|_| unusable())?).map_err(|_| unusable())?;
     }
     if roots.is_empty() { Err(unusable()) } else { Ok(roots) }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut pem = Vec::new();
+    let bytes = File::open(path)?.take(CERTIFICATES_BYTES_MAX + 1).read_to_end(&mut pem)?;
+    if bytes as u64 > CERTIFICATES_BYTES_MAX {
+        return Err(io::Error::other("it has more than 16 MiB, which certificates do not"));
+    }
+    Ok(pem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_of_certificates() {
+        for (path, expected) in
+            [("/dev/null", "holds no certificate"), ("/dev/zero", "failed to read"), ("/nowhere", "failed to read")]
+        {
+            let error = client_config(Some(Path::new(path))).unwrap_err().to_string();
+            assert!(error.contains(path) && error.contains(expected), "{error}");
+        }
+    }
 }

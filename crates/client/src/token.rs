@@ -1,7 +1,9 @@
 //! Where the token comes from.
 
-use std::path::PathBuf;
-use std::{fmt, fs, io};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 /// No token is longer; a larger file is not one.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
@@ -31,18 +33,25 @@ impl TokenSource {
             Self::Text(text) => is_token(text.trim()).then(|| text.trim().to_owned()).ok_or(TokenError::NotAToken),
             Self::File(path) => {
                 let path = path.clone();
-                let text = match fs::read_to_string(&path) {
-                    Ok(text) => text,
+                let bytes = match head(&path) {
+                    Ok(bytes) => bytes,
                     Err(source) => return Err(TokenError::Unreadable { path, source }),
                 };
-                match text.trim() {
-                    "" => Err(TokenError::Empty { path }),
-                    token if is_token(token) => Ok(token.to_owned()),
+                match str::from_utf8(&bytes).map(str::trim) {
+                    Ok("") => Err(TokenError::Empty { path }),
+                    Ok(token) if is_token(token) => Ok(token.to_owned()),
                     _ => Err(TokenError::FileIsNotAToken { path }),
                 }
             }
         }
     }
+}
+
+/// As much of it as shows that it is too long.
+fn head(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(2 * TOKEN_BYTES_MAX as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Only what a header may carry.
@@ -62,6 +71,8 @@ impl fmt::Debug for TokenSource {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -84,6 +95,17 @@ mod tests {
     fn a_refusal_does_not_repeat_the_token() {
         let error = TokenSource::Text("secret word".into()).read().unwrap_err();
         assert!(!format!("{error:#}").contains("secret"), "{error:#}");
+    }
+
+    #[test]
+    fn a_file_without_an_end_is_not_a_token() {
+        let directory = tempfile::tempdir().unwrap();
+        let odd = directory.path().join("odd");
+        fs::write(&odd, b"\xff\xfe").unwrap();
+        for path in ["/dev/zero".into(), odd] {
+            let read = TokenSource::File(path).read();
+            assert!(matches!(read, Err(TokenError::FileIsNotAToken { .. })), "{read:?}");
+        }
     }
 
     #[test]

@@ -12,13 +12,28 @@ pub fn explain(url: &Url, error: &reqwest::Error) -> ClientError {
     let reason = deepest(error);
     let (reason, remedy) = match tls_error(error) {
         Some(error) => of_tls(error, url),
-        // Connected, and then something that is no HTTP.
-        None if url.scheme() == "http" && error.is_request() && !error.is_connect() && !error.is_timeout() => {
+        None if error.is_timeout() && !error.is_connect() => {
+            (reason.to_string(), "see whether it is busy, and try again".to_owned())
+        }
+        None if error.is_connect() || !error.is_request() => {
+            (reason.to_string(), "start it with `tidegate serve`, or name another with --server".to_owned())
+        }
+        None if answers_otherwise(error) && url.scheme() == "http" => {
             (reason.to_string(), format!("if it speaks TLS, write --server {}", with_scheme(url, "https")))
         }
-        None => (reason.to_string(), "start it with `tidegate serve`, or name another with --server".to_owned()),
+        None if answers_otherwise(error) => (reason.to_string(), "name another with --server".to_owned()),
+        None => {
+            let reason = format!("it closed the connection without an answer ({reason})");
+            (reason, "it may be stopping, or have been killed: try again when it is back".to_owned())
+        }
     };
     ClientError::Unreachable { url: url.to_string(), reason, remedy }
+}
+
+/// Connected, and then something that is no HTTP.
+fn answers_otherwise(error: &reqwest::Error) -> bool {
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    causes.filter_map(|cause| cause.downcast_ref::<hyper::Error>()).any(hyper::Error::is_parse)
 }
 
 fn of_tls(error: &rustls::Error, url: &Url) -> (String, String) {
@@ -75,7 +90,12 @@ fn tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> 
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+
     use super::*;
+    use crate::{Client, Options, TokenSource};
 
     #[test]
     fn a_tls_error_is_found_where_io_hides_it() {
@@ -83,6 +103,40 @@ mod tests {
         let outer = io::Error::other(io::Error::other(inner.clone()));
         assert_eq!(tls_error(&outer), Some(&inner));
         assert_eq!(tls_error(&io::Error::other("refused")), None);
+    }
+
+    /// What a client is told of a server that does `serve` with its connection.
+    async fn told(serve: impl AsyncFnOnce(TcpStream)) -> (String, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        let client = Client::new(&Options::new(&server, TokenSource::Text("token".into()))).unwrap();
+        let serving = async {
+            let mut stream = listener.accept().await.unwrap().0;
+            // The whole request: what is left unread becomes a reset.
+            let mut request = Vec::new();
+            while !request.ends_with(b"\"variables\":{}}") {
+                assert!(stream.read_buf(&mut request).await.unwrap() > 0);
+            }
+            serve(stream).await;
+        };
+        let (answer, ()) = tokio::join!(client.query::<Value>("{}", json!({})), serving);
+        match answer {
+            Err(ClientError::Unreachable { reason, remedy, .. }) => (reason, remedy),
+            other => panic!("it is not there: {other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_goes_away_is_not_one_that_speaks_tls() {
+        let reset = async |stream: TcpStream| stream.set_zero_linger().unwrap();
+        for (reason, remedy) in [told(async |stream| drop(stream)).await, told(reset).await] {
+            assert!(reason.contains("closed the connection without an answer"), "{reason}");
+            assert!(remedy.contains("try again") && !remedy.contains("https"), "{remedy}");
+        }
+        // The alert of a server that wanted a handshake.
+        let alert = async |mut stream: TcpStream| stream.write_all(b"\x15\x03\x03\0\x02\x02\x32").await.unwrap();
+        let (_, remedy) = told(alert).await;
+        assert!(remedy.contains("if it speaks TLS, write --server https://127.0.0.1"), "{remedy}");
     }
 
     #[test]
