@@ -70,6 +70,7 @@ fn read(body: &[u8]) -> Result<Answer, HookError> {
                 return Err(HookError::Terminal(format!("the endpoint tried to write `{field}`: {remedy}")));
             }
             other => {
+                let other = shown(other);
                 return Err(nonsense(format!("unknown field `{other}`; known are status, requeueAfter and error")));
             }
         }
@@ -173,6 +174,9 @@ mod tests {
             r#"{"state": {}}"#,
             Err(("again", &says("unknown field `state`; known are status, requeueAfter and error"))),
         );
+        let long = "x".repeat(ANSWER_BYTES_MAX / 2);
+        let read = judge(200, json!({ long: 1 }).to_string().as_bytes());
+        assert!(matches!(read, Err(HookError::Retryable(message)) if message.len() < 1_000));
         check(200, r#"{"status": 1}"#, Err(("again", &says("`status` is not an object"))));
         check(
             200,

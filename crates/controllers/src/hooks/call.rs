@@ -17,6 +17,7 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::Sha256;
+use url::Url;
 
 use super::answer::{ANSWER_BYTES_MAX, Answer, HookError, judge};
 use super::spec::HookSpec;
@@ -40,6 +41,8 @@ pub enum EndpointError {
     Secret(String, #[source] std::io::Error),
     #[error("the secret {0} is empty or longer than 64 KiB")]
     SecretSize(String),
+    #[error("spec.endpoint.url is not an address that can be called: write it as https://HOST/PATH")]
+    Url(#[source] url::ParseError),
     #[error("spec.endpoint.caBundle holds no certificate: it takes PEM, `-----BEGIN CERTIFICATE-----`")]
     CaBundle,
     #[error("spec.endpoint.caBundle has a certificate that cannot be read: give the authority's own, as PEM")]
@@ -52,7 +55,7 @@ pub enum EndpointError {
 
 pub struct Endpoint {
     client: reqwest::Client,
-    url: String,
+    url: Url,
     hook: Arc<str>,
     timeout: Duration,
     secret: Option<SecretFile>,
@@ -118,7 +121,8 @@ impl Endpoint {
             .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(EndpointError::Http)?;
-        Ok(Self { client, url: spec.url.clone(), hook: spec.name.clone(), timeout: spec.timeout, secret })
+        let url = Url::parse(&spec.url).map_err(EndpointError::Url)?;
+        Ok(Self { client, url, hook: spec.name.clone(), timeout: spec.timeout, secret })
     }
 
     pub async fn call(
@@ -130,7 +134,7 @@ impl Endpoint {
     ) -> Result<Answer, HookError> {
         let body = self.body(object, related, attempt)?;
         let timestamp = now.to_string();
-        let mut request = self.client.post(&self.url).header("content-type", "application/json");
+        let mut request = self.client.post(self.url.clone()).header("content-type", "application/json");
         request = request.header(TIMESTAMP_HEADER, &timestamp);
         if let Some(secret) = &self.secret {
             // Not this object's fault: the hook's author mends the file.

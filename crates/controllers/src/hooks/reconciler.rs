@@ -188,10 +188,8 @@ impl HookReconciler {
     }
 
     fn add_condition(&self, patch: &mut Value, generation: i64, status: &str, reason: &str, message: &str) {
-        let mut message = message.to_owned();
-        message.truncate(message.floor_char_boundary(CONDITION_MESSAGE_BYTES_MAX));
         let condition = json!({
-            "type": self.spec.condition_type(), "status": status, "reason": reason, "message": message,
+            "type": self.spec.condition_type(), "status": status, "reason": reason, "message": clipped(message),
             "observedGeneration": generation,
         });
         let Value::Object(fields) = patch else { return };
@@ -213,6 +211,7 @@ impl HookReconciler {
         }
         let (status, reason) = if responds { ("True", "Answered") } else { ("False", "CallFailed") };
         let message = error.map(|error| format!("{object}: {error}")).unwrap_or_default();
+        let message = clipped(&message);
         let key = super::kind().key(None, &self.spec.name);
         let patch = |item: &Item| {
             let generation = item.object()?.generation();
@@ -267,6 +266,11 @@ impl From<HookError> for ReconcileError {
             HookError::Terminal(_) => Self::terminal(error),
         }
     }
+}
+
+/// As much as a condition takes.
+fn clipped(message: &str) -> &str {
+    &message[..message.floor_char_boundary(CONDITION_MESSAGE_BYTES_MAX)]
 }
 
 /// Of what an endpoint decides by: everything but the object's own status, and
