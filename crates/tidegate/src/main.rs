@@ -3,6 +3,12 @@
 //! Invariant: this crate alone reads the environment and the flags; it wires,
 //! and holds no rule of the domain.
 
+// They panic when nobody reads.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+#[macro_use]
+mod tell;
+
 mod cli;
 #[cfg(test)]
 mod cli_tests;

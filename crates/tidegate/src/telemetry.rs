@@ -50,7 +50,9 @@ fn init(is_human: bool, filter: EnvFilter) {
     // by whoever asked.
     let silent = ["rustls_platform_verifier=off", "kube_client::client::builder=off"];
     let filter = silent.iter().filter_map(|of| of.parse().ok()).fold(filter, EnvFilter::add_directive);
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    // Whoever reads the log may be gone. To say so on stderr too would panic in
+    // whatever was being logged.
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).log_internal_errors(false);
     if is_human {
         logs.with_target(false).with_ansi(io::stderr().is_terminal()).init();
     } else {

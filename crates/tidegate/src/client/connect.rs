@@ -1,6 +1,7 @@
 //! From flags and environment to a connection, and from its failures to what
 //! to type next.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,18 +21,19 @@ pub fn connect_patiently(args: &ConnectionArgs, read_timeout: Duration) -> Resul
 }
 
 fn options(args: &ConnectionArgs) -> Result<Options> {
-    let token = find_token(args.token_file.as_deref(), std::env::var("TIDEGATE_TOKEN").ok())?;
+    let token = find_token(args.token_file.as_deref(), std::env::var_os("TIDEGATE_TOKEN"))?;
     Ok(Options { ca_file: args.ca_file.clone(), ..Options::new(&args.server, token) })
 }
 
 /// A file that was named, a variable, or the token of a server that was
 /// started in this directory.
-fn find_token(file: Option<&Path>, variable: Option<String>) -> Result<TokenSource> {
+fn find_token(file: Option<&Path>, variable: Option<OsString>) -> Result<TokenSource> {
     if let Some(path) = file {
         return Ok(TokenSource::File(path.into()));
     }
     if let Some(token) = variable.filter(|token| !token.is_empty()) {
-        return Ok(TokenSource::Text(token));
+        // What is no text is no token either, which is for the source to say.
+        return Ok(TokenSource::Text(token.to_string_lossy().into_owned()));
     }
     let local = Path::new(DATA_DIR).join("admin.token");
     if !local.exists() {
@@ -53,7 +55,7 @@ pub fn code_of(error: &anyhow::Error) -> Option<Code> {
 
 /// What was typed can never work: the server was asked at most to say why.
 pub fn is_usage_error(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref::<ClientError>(), Some(ClientError::Address { .. }))
+    matches!(error.downcast_ref::<ClientError>(), Some(ClientError::Address { .. } | ClientError::Credentials { .. }))
         || code_of(error) == Some(Code::Malformed)
 }
 

@@ -16,7 +16,7 @@ use tidegate_server::folder::Folder;
 use super::check_state::Assumed;
 use super::{FAILED, UsageError};
 use crate::cli::CheckArgs;
-use crate::output::Report;
+use crate::output::{Report, unless_gone};
 
 pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     if !args.path.exists() {
@@ -31,11 +31,11 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     };
     let folder = Folder::read(&args.path)?;
     if folder.files.is_empty() {
-        eprintln!("no YAML, JSON or Markdown under {}: is it the right folder?", args.path.display());
+        tell!("no YAML, JSON or Markdown under {}: is it the right folder?", args.path.display());
     }
     let report = check(&prefix(&args.path), folder, &assumed, &args.namespace);
     let mut out = io::stdout().lock();
-    out.write_all(report.render(args.output).as_bytes()).and_then(|()| out.flush())?;
+    unless_gone(out.write_all(report.render(args.output).as_bytes()).and_then(|()| out.flush()))?;
     let failed = !report.problems.is_empty() || args.strict && !report.warnings.is_empty();
     Ok(if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }

@@ -9,15 +9,31 @@ use serde_json::json;
 use tidegate_client::Client;
 
 use super::UsageError;
+use super::idle_hooks::{IdleHook, explained, idle_hooks, without_controller};
 use crate::cli::{ConnectionArgs, QuarantineArgs, QuarantineCommand};
 use crate::client::connect;
 use crate::nearest::hint;
-use crate::output::{Table, age};
+use crate::output::{Table, age, unless_gone};
 
 const CONTROLLERS: &str = "{ controllers { name kind leader leading stopped queueDepth oldestWaitingTime inFlight delayed quarantined \
     failures checkpoint behindVersions behindSinceTime } }";
 const QUARANTINE: &str = "query($controller: String) { quarantine(controller: $controller) { \
     controller namespace name attempts error since } }";
+const STOPPED: &str = "some do not run: the condition Ready of their hook says why\n  next: tidegate get hooks -o yaml";
+const HEAD: [&str; 12] = [
+    "NAME",
+    "KIND",
+    "LEADER",
+    "QUEUE",
+    "OLDEST",
+    "RUNNING",
+    "DELAYED",
+    "FAILURES",
+    "QUARANTINED",
+    "CHECKPOINT",
+    "VERSIONS-BEHIND",
+    "BEHIND-FOR",
+];
 const NAMES: &str = "{ controllers { name } }";
 const RELEASE: &str = "mutation($input: ReleaseQuarantineInput!) { releaseQuarantine(input: $input) }";
 
@@ -46,36 +62,28 @@ struct Controller {
 }
 
 pub async fn list(args: &ConnectionArgs) -> Result<()> {
-    let found: Controllers = connect(args)?.query(CONTROLLERS, json!({})).await?;
-    let now = Utc::now();
-    let orphans = found.controllers.iter().filter(|controller| !controller.leading).count();
-    let remark = remark(found.controllers.len(), orphans);
-    if found.controllers.is_empty() {
-        eprintln!("{}", remark.unwrap_or_default());
+    let client = connect(args)?;
+    let Controllers { controllers } = client.query(CONTROLLERS, json!({})).await?;
+    let orphans = controllers.iter().filter(|controller| !controller.leading).count();
+    let remark = remark(controllers.len(), orphans);
+    if controllers.is_empty() {
+        tell!("{}", remark.unwrap_or_default());
         return Ok(());
     }
-    let stopped = found.controllers.iter().any(|controller| controller.leading && controller.stopped.is_some());
-    let rows: Vec<Vec<String>> = found.controllers.into_iter().map(|controller| row(controller, now)).collect();
-    let head = [
-        "NAME",
-        "KIND",
-        "LEADER",
-        "QUEUE",
-        "OLDEST",
-        "RUNNING",
-        "DELAYED",
-        "FAILURES",
-        "QUARANTINED",
-        "CHECKPOINT",
-        "VERSIONS-BEHIND",
-        "BEHIND-FOR",
-    ];
-    io::stdout().write_all(Table::new(head).render(&rows).as_bytes())?;
+    let idle = idle_hooks(&client).await?;
+    let names: Vec<&str> = controllers.iter().map(|controller| &*controller.name).collect();
+    let unborn: Vec<Vec<String>> = without_controller(&idle, &names).into_iter().map(unborn).collect();
+    let stopped = controllers.iter().any(|controller| controller.leading && controller.stopped.is_some());
+    let now = Utc::now();
+    let rows: Vec<Vec<String>> = controllers.into_iter().map(|each| row(each, now)).chain(unborn).collect();
+    io::stdout().write_all(Table::new(HEAD).render(&rows).as_bytes())?;
     if let Some(remark) = remark {
-        eprintln!("{remark}");
+        tell!("{remark}");
     }
-    if stopped {
-        eprintln!("some do not run: the condition Ready of their hook says why\n  next: tidegate get hooks -o yaml");
+    match explained(&idle) {
+        // Of hooks that the caller may not read.
+        lines if lines.is_empty() && stopped => tell!("{STOPPED}"),
+        lines => lines.iter().for_each(|line| tell!("{line}")),
     }
     Ok(())
 }
@@ -111,6 +119,12 @@ fn row(controller: Controller, now: DateTime<Utc>) -> Vec<String> {
         controller.behind_versions.map_or_else(none, |versions| versions.to_string()),
         for_how_long(controller.behind_since_time),
     ]
+}
+
+/// Of a hook that has no controller yet.
+fn unborn(hook: &IdleHook) -> Vec<String> {
+    let known = [format!("hook.{}", hook.name), hook.target.clone(), format!("none ({})", hook.reason)];
+    known.into_iter().chain(std::iter::repeat("-".to_owned())).take(HEAD.len()).collect()
 }
 
 fn leader(Controller { leader, leading, stopped, .. }: &Controller) -> String {
@@ -233,14 +247,14 @@ async fn release(client: &Client, controller: Option<&str>, key: Option<&str>) -
             Some(key) => bail!("`{key}` is not in quarantine\n  next: `tidegate quarantine list` shows what is"),
             None => {
                 let whose = controller.map_or_else(String::new, |controller| format!(" of {controller}"));
-                return Ok(writeln!(io::stdout(), "nothing{whose} is in quarantine")?);
+                return Ok(unless_gone(writeln!(io::stdout(), "nothing{whose} is in quarantine"))?);
             }
         }
     }
     for held in &wanted {
         let input = json!({"controller": held.controller, "namespace": held.namespace, "name": held.name});
         client.query::<serde_json::Value>(RELEASE, json!({"input": input})).await?;
-        writeln!(io::stdout(), "{} {} released", held.controller, held.key())?;
+        unless_gone(writeln!(io::stdout(), "{} {} released", held.controller, held.key()))?;
     }
     Ok(())
 }

@@ -31,7 +31,7 @@ pub async fn run(args: GetArgs) -> Result<()> {
         let place = selection
             .namespace
             .map_or_else(String::new, |namespace| format!(" in the namespace {namespace}; -A shows all"));
-        eprintln!("no {} found{place}", selection.kind.plural);
+        tell!("no {} found{place}", selection.kind.plural);
     }
     printer.finish()
 }

@@ -6,6 +6,7 @@ mod completion;
 mod control;
 mod controllers;
 mod get;
+mod idle_hooks;
 mod kinds;
 mod repo;
 mod repo_verify;
@@ -23,8 +24,9 @@ use std::io;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use tidegate_model::terminal::one_line;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, QuarantineCommand};
 use crate::telemetry;
 
 const FAILED: u8 = 1;
@@ -43,17 +45,31 @@ impl std::fmt::Display for UsageError {
 impl std::error::Error for UsageError {}
 
 pub fn run(cli: Cli) -> ExitCode {
+    let only_shows = only_shows(&cli.command);
     match dispatch(cli.command) {
         Ok(code) => code,
         // Whoever read our output has enough: `tidegate get … | head`.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if only_shows && is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            // It may hold what a server or a file says.
+            format!("error: {error:#}").lines().for_each(|line| tell!("{}", one_line(line)));
             if let Some(step) = crate::client::next_step(&error) {
-                eprintln!("  next: {step}");
+                tell!("  next: {step}");
             }
             ExitCode::from(if is_usage_error(&error) { USAGE } else { FAILED })
         }
+    }
+}
+
+/// Without a reader there is nothing left to do.
+fn only_shows(command: &Command) -> bool {
+    match command {
+        Command::Get(_) | Command::Watch(_) | Command::Kinds(_) | Command::Whoami(_) => true,
+        Command::Controllers(_) | Command::Completion { .. } => true,
+        Command::Quarantine(args) => matches!(args.command, QuarantineCommand::List { .. }),
+        Command::Serve(args) => args.show_config,
+        Command::Control(_) | Command::Reverse(_) | Command::Check(_) => false,
+        Command::Token(_) | Command::Repo(_) | Command::Store(_) => false,
     }
 }
 

@@ -1,5 +1,6 @@
 //! `tidegate repo`: repositories, through the server that holds them.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use tidegate_model::terminal::one_line;
 use super::{FAILED, repo_verify};
 use crate::cli::{Account, RepoArgs, RepoCommand};
 use crate::client::connect_patiently;
+use crate::output::unless_gone;
 
 /// The longest `remote.fetch_timeout`, and some time to project.
 pub const SYNC_TIME_MAX: Duration = Duration::from_secs(25 * 3600);
@@ -51,15 +53,16 @@ async fn sync(client: &Client, repository: &Account) -> Result<ExitCode> {
     let data: Data = client.query(SYNC, json!({"namespace": namespace, "name": name})).await?;
     let Synced { in_force, reason, message, problems, resource_version, created, updated, deleted } =
         data.sync_repository;
+    let mut out = io::stdout();
     for problem in problems {
-        println!("{}", one_line(&problem));
+        unless_gone(writeln!(out, "{}", one_line(&problem)))?;
     }
     if !in_force {
-        eprintln!("{namespace}/{name}: {reason}: {}", one_line(&message));
+        tell!("{namespace}/{name}: {reason}: {}", one_line(&message));
         return Ok(ExitCode::from(FAILED));
     }
     let version = resource_version.unwrap_or_default();
-    println!("{message}");
-    println!("+{created} ~{updated} -{deleted} objects, resourceVersion {version}");
+    let objects = format!("+{created} ~{updated} -{deleted} objects, resourceVersion {version}");
+    unless_gone(writeln!(out, "{}\n{objects}", one_line(&message)))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -11,7 +11,7 @@ use tidegate_server::repos::{Report, Sort};
 
 use super::FAILED;
 use crate::cli::Account;
-
+use crate::output::unless_gone;
 use crate::progress::grouped;
 
 const LIST: &str = "query($after: String) { resources(apiVersion: \"tidegate.dev/v1\", kind: \"Repository\", after: $after) \
@@ -26,7 +26,7 @@ pub async fn run(client: &Client, repositories: &[Account], repair: bool) -> Res
         let path = format!("git/{namespace}/{name}.git/verify?repair={repair}");
         let report: Report =
             client.post(&path).await.with_context(|| format!("failed to verify {namespace}/{name}"))?;
-        show(&report)?;
+        unless_gone(show(&report))?;
         agrees &= report.agrees() || report.repaired.is_some();
     }
     Ok(if agrees { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })

@@ -1,8 +1,8 @@
 //! `tidegate serve`: configuration in, a server that ends when it is told to.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,9 +29,9 @@ use crate::telemetry::{self, Reader};
 const RUNTIME_END_MAX: Duration = Duration::from_secs(2);
 
 pub fn run(args: &ServeArgs) -> Result<ExitCode> {
-    let (mut config, warnings) = config::load(&sources(args)).map_err(|error| UsageError(format!("{error:#}")))?;
+    let (mut config, warnings) = config::load(&sources(args)?).map_err(|error| UsageError(format!("{error:#}")))?;
     if args.show_config {
-        warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+        warnings.iter().for_each(|warning| tell!("warning: {warning}"));
         let text = Table::new(["KEY", "VALUE", "MEANING"]).render(&config::shown(&config));
         std::io::stdout().write_all(text.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
@@ -50,16 +50,21 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     code
 }
 
-fn sources(args: &ServeArgs) -> Sources {
-    let is_ours = |(name, _): &(String, String)| name.starts_with("TIDEGATE_") || name == "RUST_LOG";
-    let texts =
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    Sources {
+fn sources(args: &ServeArgs) -> Result<Sources, UsageError> {
+    let is_ours = |name: &str| name.starts_with("TIDEGATE_") || name == "RUST_LOG";
+    let named = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    let text = |(name, value): (String, OsString)| match value.into_string() {
+        Ok(value) => Ok((name, value)),
+        Err(_) => {
+            Err(UsageError(format!("the environment variable {name} is not UTF-8 text: set it anew, or unset it")))
+        }
+    };
+    Ok(Sources {
         file: args.config.clone(),
-        environment: texts.filter(is_ours).collect(),
+        environment: named.filter(|(name, _)| is_ours(name)).map(text).collect::<Result<_, _>>()?,
         set: args.set.clone(),
         flags: flags(args),
-    }
+    })
 }
 
 fn flags(args: &ServeArgs) -> Vec<(&'static str, String)> {
@@ -99,10 +104,11 @@ async fn serve(config: Config, reader: Reader) -> Result<ExitCode> {
     };
     announce(&server, &data_dir, reader);
     let shutdown = server.shutdown();
-    let mut running = pin!(server.run());
+    // On its own: it goes on to answer while the controllers stop.
+    let mut running = tokio::spawn(server.run());
     loop {
         tokio::select! {
-            outcome = &mut running => return Ok(ended(outcome)),
+            outcome = &mut running => return Ok(ended(outcome.context("the server failed")?)),
             signal = signals.next() => {
                 // First, while the store still takes what they save.
                 if let Some(manager) = manager.take().filter(|_| !shutdown.is_draining()) {
@@ -174,7 +180,7 @@ fn announce(server: &Server, data_dir: &Path, reader: Reader) {
         Reader::Program => {
             tracing::info!(url, graphql, graphiql = graphql, git, data_dir, admin_token_file = token, "ready");
         }
-        Reader::Person => eprintln!(
+        Reader::Person => tell!(
             "\n  Tidegate is ready: {url}\n\n  \
              GraphQL      {graphql}\n  \
              GraphiQL     {graphql} in a browser\n  \

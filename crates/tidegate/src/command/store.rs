@@ -11,6 +11,7 @@ use tidegate_server::server::STORE_DIR;
 use tidegate_store::{Exported, Imported, Options, Restore};
 
 use crate::cli::{StoreArgs, StoreCommand};
+use crate::output::unless_gone;
 use crate::progress::{Meter, grouped};
 use crate::telemetry;
 
@@ -34,10 +35,10 @@ fn check(dir: &Path) -> Result<()> {
     drop(meter);
     let read = format!("{} objects and {} events", grouped(report.objects), grouped(report.events));
     if report.problem_count == 0 {
-        return Ok(writeln!(io::stdout(), "{read} read: all is well")?);
+        return Ok(unless_gone(writeln!(io::stdout(), "{read} read: all is well"))?);
     }
     for problem in &report.problems {
-        writeln!(io::stdout(), "{problem}")?;
+        unless_gone(writeln!(io::stdout(), "{problem}"))?;
     }
     bail!(
         "{} problems in {read}\n  next: keep a copy of {}, then restore a backup with `tidegate store import`",
@@ -54,11 +55,11 @@ fn compact(dir: &Path) -> Result<()> {
     let after = bytes_of(dir);
     let (b, a) = (kib(before), kib(after));
     if after < before {
-        return Ok(writeln!(io::stdout(), "compacted: {b} KiB before, {a} KiB after")?);
+        return Ok(unless_gone(writeln!(io::stdout(), "compacted: {b} KiB before, {a} KiB after"))?);
     }
     // The journal keeps what is in the tables now, until it is full.
     let why = "the newest changes are in the journal and in the tables";
-    Ok(writeln!(io::stdout(), "nothing to give back: {b} KiB before, {a} KiB after ({why})")?)
+    Ok(unless_gone(writeln!(io::stdout(), "nothing to give back: {b} KiB before, {a} KiB after ({why})"))?)
 }
 
 /// Of `st_blocks`, whatever the file system's own are.
@@ -90,7 +91,7 @@ fn export(dir: &Path, file: &Path) -> Result<()> {
     };
     drop(meter);
     // Stdout may be the export itself.
-    eprintln!("exported {} objects and {} events", grouped(objects), grouped(events));
+    tell!("exported {} objects and {} events", grouped(objects), grouped(events));
     Ok(())
 }
 
@@ -130,10 +131,8 @@ fn import(data_dir: &Path, dir: &Path, file: &Path, restore: Restore) -> Result<
     };
     drop(meter);
     let (objects, events) = (grouped(objects), grouped(events));
-    Ok(writeln!(
-        io::stdout(),
-        "imported {objects} objects and {events} events; the newest resourceVersion is {newest}"
-    )?)
+    let imported = format!("imported {objects} objects and {events} events; the newest resourceVersion is {newest}");
+    Ok(unless_gone(writeln!(io::stdout(), "{imported}"))?)
 }
 
 fn is_standard(file: &Path) -> bool {

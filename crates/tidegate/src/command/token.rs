@@ -59,9 +59,11 @@ async fn create(client: &Client, account: &Account, ttl: Option<Duration>, outpu
     };
     writeln!(out, "{}", token.token).and_then(|()| out.flush()).context("failed to write the token")?;
     let Account { namespace, name } = account;
-    eprintln!(
+    tell!(
         "token {} of {namespace}/{name} expires at {}\n  to revoke it: tidegate token revoke --service-account {namespace}/{name} {}",
-        token.id, token.expires_at, token.id
+        token.id,
+        token.expires_at,
+        token.id
     );
     Ok(())
 }
@@ -90,7 +92,7 @@ async fn revoke(client: &Client, account: &Account, id: &str) -> Result<()> {
     let _: Value = client.query(REVOKE, json!({"input": input})).await?;
     let Account { namespace, name } = account;
     // Tokens are signed and not listed: which ids there are, nobody knows.
-    eprintln!(
+    tell!(
         "a token of {namespace}/{name} with the id {id} is refused from now on\n  \
          if {namespace}/{name} has no token of that id, nothing has changed: `tidegate whoami --token-file FILE` \
          shows whose a token is, and its id"

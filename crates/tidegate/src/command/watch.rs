@@ -9,7 +9,7 @@ use super::select::{namespaces, narrowed, selection};
 use crate::cli::WatchArgs;
 use crate::client::connect;
 use crate::client::watch::{self, Flow, From};
-use crate::output::WatchPrinter;
+use crate::output::{WatchPrinter, gone};
 use crate::units::show_duration;
 
 pub async fn run(args: WatchArgs) -> Result<()> {
@@ -28,6 +28,7 @@ pub async fn run(args: WatchArgs) -> Result<()> {
         ended = events => return ended,
         interrupted = tokio::signal::ctrl_c() => interrupted.map(|()| false).context("failed to listen for Ctrl-C")?,
         () = reached(deadline) => true,
+        () = gone() => return Ok(()),
     };
     match (is_timed_out, args.count, args.timeout) {
         (true, Some(count), Some(timeout)) => bail!("{shown} of {count} events came within {}", show_duration(timeout)),

@@ -1,5 +1,7 @@
 //! The configuration file: YAML, flattened to keys and texts.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -18,11 +20,14 @@ pub struct Entry {
 
 pub fn read(path: &Path) -> Result<Vec<Entry>> {
     let reading = || format!("failed to read the configuration {}", path.display());
-    let bytes = std::fs::metadata(path).with_context(reading)?.len();
-    if bytes > FILE_BYTES_MAX {
-        bail!("{} has {bytes} bytes, a configuration at most {FILE_BYTES_MAX}: is it the right file?", path.display());
+    let mut bytes = Vec::new();
+    // Its length says nothing of what is no plain file.
+    let file = File::open(path).with_context(reading)?;
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).with_context(reading)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        bail!("{} has more than {FILE_BYTES_MAX} bytes, a configuration less: is it the right file?", path.display());
     }
-    let text = std::fs::read_to_string(path).with_context(reading)?;
+    let text = String::from_utf8(bytes).ok().with_context(|| format!("{} is not UTF-8 text", path.display()))?;
     entries(&text).map_err(|reason| anyhow::anyhow!("{}: {reason}", path.display()))
 }
 

@@ -73,7 +73,39 @@ fn the_python_example_reconciles_sites() {
         if !said.out.lines().any(is_told) {
             return Err(said.out);
         }
-        assert!(said.err.contains("tidegate get hooks -o yaml"), "{}", said.err);
+        assert!(said.err.contains("hook sites does not run (KindNotFound): there is no kind Site"), "{}", said.err);
+        Ok(())
+    });
+    drop(server);
+}
+
+/// There is no controller of it that could say so.
+#[test]
+fn a_hook_that_never_started_is_shown_with_its_reason() {
+    let Hosted { site, server, tree } = Hosted::start();
+    let hook = |name: &str, kind: &str, more: &str| {
+        format!(
+            "apiVersion: tidegate.dev/v1\nkind: ReconcileHook\nmetadata: {{name: {name}}}\nspec:\n  \
+             target: {{apiVersion: catalog.gitstore.dev/v1beta1, kind: {kind}}}\n  \
+             endpoint: {{url: 'http://127.0.0.1:1/'}}\n{more}"
+        )
+    };
+    let secret = "  secretRef: {namespace: default, name: nowhere}\n";
+    tree.write("a.yaml", &hook("unknown.kind", "Produkt", "")).write("b.yaml", &hook("no-secret", "Product", secret));
+    tree.write("c.yaml", &hook("no-port", "Product", "").replace(":1/", ":99999/")).commit().pushed();
+    until_seen("all are shown", || {
+        let said = site.say("controllers");
+        for (name, kind, reason) in [
+            ("unknown.kind", "Produkt", "KindNotFound"),
+            ("no-secret", "Product", "EndpointNotUsable"),
+            ("no-port", "Product", "EndpointNotUsable"),
+        ] {
+            let row = said.out.lines().find(|line| line.starts_with(&format!("hook.{name} ")));
+            let is_told = row.is_some_and(|row| row.contains(kind) && row.contains(&format!(" none ({reason}) ")));
+            if !is_told || !said.err.contains(&format!("hook {name} does not run ({reason}): ")) {
+                return Err(format!("{}{}", said.out, said.err));
+            }
+        }
         Ok(())
     });
     drop(server);

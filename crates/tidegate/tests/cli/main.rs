@@ -12,6 +12,7 @@ mod git;
 mod help;
 mod hooks;
 mod process;
+mod readers;
 mod serve;
 mod store;
 mod watch;

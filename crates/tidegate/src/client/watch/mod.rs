@@ -48,7 +48,7 @@ pub async fn run(
             Some(End::Refused(refusal)) => match follower.refused(&refusal) {
                 Next::Stop => return Err(stopped(&follower, refusal, &selection.kind)),
                 Next::Relist => {
-                    eprintln!("the events since {} are gone: reading the list again", follower.cursor());
+                    tell!("the events since {} are gone: reading the list again", follower.cursor());
                     continue;
                 }
                 Next::Resume => refusal.message,
@@ -56,7 +56,7 @@ pub async fn run(
             Some(End::Lost(reason)) => reason,
         };
         let delay = backoff.next(rand::random());
-        eprintln!("connection lost ({reason}): resuming from {} in {:.1} s", follower.cursor(), delay.as_secs_f32());
+        tell!("connection lost ({reason}): resuming from {} in {:.1} s", follower.cursor(), delay.as_secs_f32());
         tokio::time::sleep(delay).await;
     }
 }
