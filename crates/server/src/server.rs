@@ -121,7 +121,7 @@ pub(crate) async fn wire(listener: Listener, store: Store, options: Options) -> 
     checks.register("repositories", move || projector.health());
     metrics.register_store(store.clone());
     let webhook_routes = repos::webhook_routes(api.clone(), repos.clone());
-    let git_routes = repos::routes(repos, identities.clone());
+    let git_routes = repos::routes(repos, identities.clone(), shutdown.clone());
     let front = Front::new(graphql, api.clone(), metrics.clone(), shutdown.clone());
     let shell = Shell {
         identities,

@@ -17,12 +17,15 @@ const CONTROLLER_ROLE: &str = "system:controller-manager";
 pub const NAMESPACES: [&str; 2] = ["system", "default"];
 
 impl Api {
-    /// Does nothing where they are there already.
+    /// Does nothing where they are there already. When it returns, they are in
+    /// force: controllers begin by asking what they may.
     pub async fn bootstrap(&self) -> Result<(), CommitError> {
         let mut writes: Vec<Write> = NAMESPACES.iter().map(|name| create_namespace(name)).collect();
         writes.push(create_control());
         writes.extend(controller_manager());
-        self.0.store.commit(Transaction { writes, marks: Vec::new() }).await?;
+        let keys: Vec<ObjectKey> = writes.iter().map(|write| write.key.clone()).collect();
+        let committed = self.0.store.commit(Transaction { writes, marks: Vec::new() }).await?;
+        self.in_force(&keys, &committed).await;
         Ok(())
     }
 }

@@ -16,7 +16,9 @@ use tidegate_admission::{
 use tidegate_model::kinds::KindSet;
 use tidegate_model::manifest::Diagnostic;
 use tidegate_model::{EncodedObject, GroupResource, Object, ObjectKey, ResourceVersion};
-use tidegate_store::{CommitError, Expect, Op, Rebase, Rebased, StoreError, StoredObject, Transaction, View, Write};
+use tidegate_store::{
+    CommitError, Committed, Expect, Op, Rebase, Rebased, StoreError, StoredObject, Transaction, View, Write,
+};
 use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 
@@ -140,12 +142,17 @@ impl Api {
     async fn apply(&self, admitted: Admitted) -> Result<Projected, ProjectError> {
         let keys: Vec<ObjectKey> = admitted.transaction.writes.iter().map(|write| write.key.clone()).collect();
         let committed = self.0.store.commit(admitted.transaction).await?;
+        self.in_force(&keys, &committed).await;
+        Ok(Projected::Applied(Applied { version: committed.version, ..admitted.applied }, admitted.warnings))
+    }
+
+    /// Waits until what was written of kinds, roles and accounts has taken effect.
+    pub(super) async fn in_force(&self, keys: &[ObjectKey], committed: &Committed) {
         for (key, version) in keys.iter().zip(&committed.versions) {
             if let Some(version) = version {
                 self.0.follower.reached(key, *version).await;
             }
         }
-        Ok(Projected::Applied(Applied { version: committed.version, ..admitted.applied }, admitted.warnings))
     }
 }
 

@@ -1,25 +1,26 @@
 //! One connection: handshake, and requests until one side is done.
 //!
-//! Invariant: every wait for the client has an end: for the handshake, for the
-//! first request, and, in the stream itself, for it to read.
+//! Invariants: every wait for the client has an end: for the handshake, for the
+//! first request, and, in the stream itself, for it to read. Who was asked for
+//! credentials can give them on the same connection, even if a drain begins.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::{Request, Response};
+use axum::http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
@@ -35,6 +36,10 @@ const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(20);
 
 /// hyper's smallest buffer; it refuses to be given less.
 const HTTP1_BUFFER_BYTES_MIN: usize = 8192;
+
+/// From a challenge to its answer, if a drain begins in between: the client has
+/// it and sends it at once, so this is a slow way there and back.
+const CHALLENGE_GRACE: Duration = Duration::from_secs(5);
 
 /// What all connections of a listener share.
 #[derive(Clone)]
@@ -55,7 +60,7 @@ pub(super) async fn run(stream: TcpStream, peer: SocketAddr, place: Place, conte
     let tracked = Tracked::new(stream, place, context.limits.write_stall_timeout);
     match context.tls.clone() {
         None => run_http(tracked, peer, context).await,
-        Some(tls) => match tokio::time::timeout(context.limits.header_read_timeout, tls.accept(tracked)).await {
+        Some(tls) => match timeout(context.limits.header_read_timeout, tls.accept(tracked)).await {
             Ok(Ok(stream)) => run_http(stream, peer, context).await,
             Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
             Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
@@ -65,19 +70,17 @@ pub(super) async fn run(stream: TcpStream, peer: SocketAddr, place: Place, conte
 
 async fn run_http(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, peer: SocketAddr, context: Shared) {
     let Shared { router, limits, shutdown, .. } = context;
-    let has_request = Arc::new(AtomicBool::new(false));
+    let (sender, heard) = watch::channel(Heard::Nothing);
     let service = service_fn({
-        let has_request = has_request.clone();
-        move |request| {
-            has_request.store(true, Ordering::Relaxed);
-            answer(router.clone(), request, peer)
-        }
+        let shutdown = shutdown.clone();
+        move |request| answer(router.clone(), request, peer, sender.clone(), shutdown.clone())
     });
     let builder = builder(&limits);
     let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
     // hyper's own header timeout starts with the first byte of HTTP/1, which
     // a client may never send.
     let mut first_due = pin!(tokio::time::sleep(limits.header_read_timeout));
+    let mut may_end = pin!(may_end(&shutdown, heard.clone()));
     let (mut awaits_first, mut runs) = (true, true);
     loop {
         tokio::select! {
@@ -90,12 +93,12 @@ async fn run_http(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, 
                 return;
             }
             () = first_due.as_mut(), if awaits_first => {
-                if !has_request.load(Ordering::Relaxed) {
+                if *heard.borrow() == Heard::Nothing {
                     return tracing::debug!(%peer, "no request in time");
                 }
                 awaits_first = false;
             }
-            () = shutdown.started(), if runs => {
+            () = may_end.as_mut(), if runs => {
                 connection.as_mut().graceful_shutdown();
                 runs = false;
             }
@@ -121,8 +124,45 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
     builder
 }
 
-async fn answer(router: Router, request: Request<Incoming>, peer: SocketAddr) -> Result<Response<Body>, Infallible> {
+/// What a connection has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Heard {
+    Nothing,
+    Request,
+    /// The last request was asked for credentials. A git that has them in its
+    /// address and cannot send them any more says that they are wrong.
+    Challenged(Instant),
+}
+
+async fn answer(
+    router: Router,
+    request: Request<Incoming>,
+    peer: SocketAddr,
+    heard: watch::Sender<Heard>,
+    shutdown: Shutdown,
+) -> Result<Response<Body>, Infallible> {
+    heard.send_replace(Heard::Request);
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(ConnectInfo(peer));
-    router.oneshot(request).await
+    let is_http1 = request.version() < Version::HTTP_2;
+    let mut response = router.oneshot(request).await?;
+    match response.status() {
+        StatusCode::UNAUTHORIZED if !shutdown.is_draining() => {
+            heard.send_replace(Heard::Challenged(Instant::now()));
+        }
+        // hyper says it only of what began before the drain.
+        status if is_http1 && shutdown.is_draining() && status != StatusCode::SWITCHING_PROTOCOLS => {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        _ => {}
+    }
+    Ok(response)
+}
+
+/// Resolves when the request that runs, if one does, is to be the last.
+async fn may_end(shutdown: &Shutdown, mut heard: watch::Receiver<Heard>) {
+    shutdown.started().await;
+    let Heard::Challenged(at) = *heard.borrow_and_update() else { return };
+    // Late, or the service is gone: then there is nobody to wait for.
+    let _ = timeout_at(at + CHALLENGE_GRACE, heard.changed()).await;
 }

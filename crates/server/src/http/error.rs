@@ -11,6 +11,9 @@ use serde::Serialize;
 use super::health::AnswerIsFinal;
 use crate::identity::AuthError;
 
+/// To whoever comes during a drain.
+pub const STOPPING: &str = "the server is shutting down: try again in a moment";
+
 /// An answer that is not a success, for the client.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
@@ -40,6 +43,7 @@ impl HttpError {
     pub fn into_plain_response(self) -> Response {
         let mut response = (self.status, format!("{}\n", self.message)).into_response();
         response.extensions_mut().insert(AnswerIsFinal);
+        ask_again(&mut response);
         response
     }
 
@@ -66,11 +70,16 @@ impl IntoResponse for HttpError {
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-        }
+        ask_again(&mut response);
         response.extensions_mut().insert(self);
         response
+    }
+}
+
+/// If it passes.
+fn ask_again(response: &mut Response) {
+    if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
 }
 

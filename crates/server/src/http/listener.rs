@@ -16,7 +16,7 @@ use super::tls::{TlsError, TlsFiles};
 const BIND_ATTEMPTS_MAX: usize = 20;
 const BIND_PAUSE: Duration = Duration::from_millis(50);
 /// Connections that the kernel keeps for us while we are busy accepting.
-const BACKLOG: u32 = 1024;
+pub(super) const BACKLOG: u32 = 1024;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Listen {

@@ -24,7 +24,7 @@ mod tls;
 #[cfg(test)]
 mod tls_tests;
 
-pub use error::{ErrorBody, HttpError};
+pub use error::{ErrorBody, HttpError, STOPPING};
 pub use health::Checks;
 pub use limits::Limits;
 pub use listener::{Listen, ListenError, Listener, Plaintext};

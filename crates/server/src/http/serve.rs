@@ -13,9 +13,9 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::connection::{self, Shared};
-use super::error::HttpError;
+use super::error::{HttpError, STOPPING};
 use super::limits::Limits;
-use super::listener::{Listener, Tls};
+use super::listener::{BACKLOG, Listener, Tls};
 use super::shutdown::Shutdown;
 use super::stream::Place;
 use super::tls::keep_fresh;
@@ -28,6 +28,7 @@ const REFUSAL_TIME: Duration = Duration::from_secs(2);
 /// What a refused client may still send; it is read so that closing does not
 /// destroy the answer before the client has read it.
 const REFUSED_BYTES_MAX: u64 = 64 << 10;
+const FULL: &str = "the server has as many connections as it may: try again in a moment";
 /// Out of file descriptors: give connections time to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -64,8 +65,8 @@ pub async fn serve(
         tokio::spawn(keep_fresh(tls.certificates, shutdown.clone()));
     }
     accept_until_drain(&socket, &door, &shutdown).await;
-    // A client that comes now is told by the kernel, and goes elsewhere.
-    drop(socket);
+    // A client that comes after this is told by the kernel, and goes elsewhere.
+    door.turn_away(socket);
     drain(&places, &limits, &shutdown).await
 }
 
@@ -127,32 +128,46 @@ impl Door {
                 let place = Place { _permit: permit, _counted: self.metrics.connection_opened() };
                 tokio::spawn(connection::run(stream, peer, place, self.shared.clone()));
             }
-            Err(_) => self.refuse(stream, peer),
+            Err(_) => self.refuse(stream, peer, FULL),
         }
     }
 
-    fn refuse(&self, stream: TcpStream, peer: SocketAddr) {
+    /// Those whom the kernel let in before it was told not to: they may have
+    /// sent their request, and a reset would tell them nothing.
+    fn turn_away(&self, socket: TcpListener) {
+        // It does not block, and knows of all of them; tokio may not yet.
+        let Ok(socket) = socket.into_std() else { return };
+        for (stream, peer) in (0..BACKLOG).map_while(|_| socket.accept().ok()) {
+            let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+            if let Ok(stream) = stream {
+                self.refuse(stream, peer, STOPPING);
+            }
+        }
+    }
+
+    /// It has a place if there is one, which the drain waits for.
+    fn refuse(&self, stream: TcpStream, peer: SocketAddr, why: &'static str) {
         self.metrics.connection_refused();
-        tracing::debug!(%peer, connections_max = self.shared.limits.connections_max, "connection refused");
+        tracing::debug!(%peer, why, "connection refused");
         let Ok(permit) = self.refusals.clone().try_acquire_owned() else { return };
-        let tls = self.refusal_tls.clone();
+        let (tls, place) = (self.refusal_tls.clone(), self.places.clone().try_acquire_owned().ok());
         tokio::spawn(async move {
-            let _permit = permit;
+            let _held = (permit, place);
             // A client that does not wait for the answer does not get one.
-            let _ = timeout(REFUSAL_TIME, say_full(stream, tls)).await;
+            let _ = timeout(REFUSAL_TIME, say(why, stream, tls)).await;
         });
     }
 }
 
-async fn say_full(stream: TcpStream, tls: Option<TlsAcceptor>) -> io::Result<()> {
+async fn say(why: &'static str, stream: TcpStream, tls: Option<TlsAcceptor>) -> io::Result<()> {
     match tls {
-        Some(tls) => write_full(tls.accept(stream).await?).await,
-        None => write_full(stream).await,
+        Some(tls) => write_refusal(why, tls.accept(stream).await?).await,
+        None => write_refusal(why, stream).await,
     }
 }
 
-async fn write_full(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
-    let error = HttpError::unavailable("the server has as many connections as it may: try again in a moment");
+async fn write_refusal(why: &'static str, mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+    let error = HttpError::unavailable(why);
     let body = serde_json::to_string(&error.body()).map_err(io::Error::other)?;
     let answer = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\

@@ -9,6 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::routing::{any, get};
 use bytes::Bytes;
 use futures_util::stream;
@@ -21,8 +22,8 @@ use tokio::time::timeout;
 use super::{Limits, Listen, Listener, Outcome, Plaintext, Shutdown, serve};
 use crate::metrics::Metrics;
 
-/// `/` answers, `/gate` when it is opened, `/ws` closes at the drain; `/flood`
-/// and `/ws-flood` send without end.
+/// `/` answers, `/secret` asks for credentials, `/gate` answers when it is
+/// opened, `/ws` closes at the drain; `/flood` and `/ws-flood` send without end.
 struct Server {
     address: SocketAddr,
     shutdown: Shutdown,
@@ -35,8 +36,10 @@ struct Server {
 
 impl Server {
     fn start(limits: Limits) -> Self {
-        let listen = Listen { address: "127.0.0.1:0".parse().unwrap(), tls: None, plaintext: Plaintext::LoopbackOnly };
-        let listener = Listener::bind(&listen).unwrap();
+        Self::start_on(bound(), limits)
+    }
+
+    fn start_on(listener: Listener, limits: Limits) -> Self {
         let (address, shutdown, metrics) = (listener.address(), Shutdown::default(), Arc::new(Metrics::default()));
         let (arrived, gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
         let router = router(shutdown.clone(), arrived.clone(), gate.clone());
@@ -62,6 +65,11 @@ impl Server {
     }
 }
 
+fn bound() -> Listener {
+    let listen = Listen { address: "127.0.0.1:0".parse().unwrap(), tls: None, plaintext: Plaintext::LoopbackOnly };
+    Listener::bind(&listen).unwrap()
+}
+
 fn router(shutdown: Shutdown, arrived: Arc<Semaphore>, gate: Arc<Semaphore>) -> Router {
     let at_gate = async move || {
         arrived.add_permits(1);
@@ -75,10 +83,15 @@ fn router(shutdown: Shutdown, arrived: Arc<Semaphore>, gate: Arc<Semaphore>) -> 
     let upgrade = async move |upgrade: WebSocketUpgrade| upgrade.on_upgrade(until_drain);
     Router::new()
         .route("/", get(async || "hello"))
+        .route("/secret", get(async |headers: HeaderMap| secret(&headers)))
         .route("/gate", get(at_gate))
         .route("/ws", any(upgrade))
         .route("/flood", get(async || Body::from_stream(stream::repeat(Ok::<_, Infallible>(CHUNK)))))
         .route("/ws-flood", any(async |upgrade: WebSocketUpgrade| upgrade.on_upgrade(flood)))
+}
+
+fn secret(headers: &HeaderMap) -> Result<&'static str, StatusCode> {
+    headers.contains_key(header::AUTHORIZATION).then_some("a secret").ok_or(StatusCode::UNAUTHORIZED)
 }
 
 const CHUNK: Bytes = Bytes::from_static(&[b'x'; 64 << 10]);
@@ -131,15 +144,54 @@ async fn a_drain_lets_requests_finish_and_takes_no_new_ones() {
     server.shutdown.drain();
     assert_eq!(read_to_end(&mut idle).await, b"", "an idle connection is closed");
     assert!(!server.task.is_finished(), "one is still running");
-    // The socket closes before the drain waits; a connection that the kernel
-    // had already taken is reset.
+    // The socket closes before the drain waits.
     while let Ok(mut stream) = TcpStream::connect(server.address).await {
-        assert_eq!(read_to_end(&mut stream).await, b"", "nobody is served any more");
+        let answer = read_to_end(&mut stream).await;
+        assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 503"), "nobody is served any more");
     }
 
     server.gate.add_permits(1);
     let answer = String::from_utf8(read_to_end(&mut running).await).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("opened"), "{answer}");
+    assert_eq!(server.task.await.unwrap(), Outcome::Drained);
+}
+
+/// Git says of a challenge that it cannot answer any more that its token is
+/// wrong.
+#[tokio::test]
+async fn a_drain_waits_for_the_answer_to_a_challenge() {
+    let server = Server::start(limits());
+    let (mut quick, mut silent) = (server.connect().await, server.connect().await);
+    for stream in [&mut quick, &mut silent] {
+        stream.write_all(get_request("/secret").as_bytes()).await.unwrap();
+        assert!(read_until(stream, "\r\n\r\n").await.starts_with("HTTP/1.1 401"));
+    }
+    let mut running = server.send_to_gate().await;
+    server.shutdown.drain();
+    // The drain has begun for everybody.
+    while TcpStream::connect(server.address).await.is_ok() {}
+
+    quick.write_all(b"GET /secret HTTP/1.1\r\nhost: x\r\nauthorization: y\r\n\r\n").await.unwrap();
+    let answer = String::from_utf8(read_to_end(&mut quick).await).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("a secret"), "{answer}");
+    assert!(answer.contains("connection: close"), "{answer}");
+    assert_eq!(read_to_end(&mut silent).await, b"", "not for ever");
+    server.gate.add_permits(1);
+    read_until(&mut running, "opened").await;
+    assert_eq!(server.task.await.unwrap(), Outcome::Drained);
+}
+
+#[tokio::test]
+async fn a_drain_answers_those_whom_the_kernel_let_in() {
+    let listener = bound();
+    let mut early = TcpStream::connect(listener.address()).await.unwrap();
+    early.write_all(get_request("/").as_bytes()).await.unwrap();
+    let server = Server::start_on(listener, limits());
+    // Before the server has had its first turn: it finds both.
+    server.shutdown.drain();
+    let answer = String::from_utf8(read_to_end(&mut early).await).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("retry-after: 1"), "{answer}");
+    assert!(answer.contains("shutting down"), "{answer}");
     assert_eq!(server.task.await.unwrap(), Outcome::Drained);
 }
 

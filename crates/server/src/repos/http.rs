@@ -24,8 +24,8 @@ use super::limits::HostedLimits;
 use super::pack::{self, PACK_TIME_MAX};
 use super::projector::chain;
 use super::verify::Repair;
-use crate::http::{HttpError, Limits};
-use crate::identity::{Attributes, Identities, Session, Verb, basic_or_bearer_token};
+use crate::http::{HttpError, Limits, STOPPING, Shutdown};
+use crate::identity::{Attributes, AuthError, Identities, Session, Verb, basic_or_bearer_token};
 
 /// Each is a git process of some 10 MiB, and its children.
 const CONVERSATIONS_MAX: usize = 64;
@@ -45,19 +45,20 @@ pub fn limits(limits: Limits, hosted: &HostedLimits) -> Limits {
 struct Front {
     repos: Arc<Repos>,
     identities: Arc<Identities>,
+    shutdown: Shutdown,
     conversations: Arc<Semaphore>,
     /// By user; an entry goes with its last conversation.
     by_identity: Arc<Mutex<HashMap<Box<str>, usize>>>,
 }
 
-pub fn routes(repos: Arc<Repos>, identities: Arc<Identities>) -> Router {
+pub fn routes(repos: Arc<Repos>, identities: Arc<Identities>, shutdown: Shutdown) -> Router {
     let conversations = Arc::new(Semaphore::new(CONVERSATIONS_MAX));
     Router::new()
         .route("/git/{namespace}/{repository}/info/refs", get(info_refs))
         .route("/git/{namespace}/{repository}/verify", post(verify))
         .route("/git/{namespace}/{repository}/git-upload-pack", post(upload_pack))
         .route("/git/{namespace}/{repository}/git-receive-pack", post(receive_pack))
-        .with_state(Front { repos, identities, conversations, by_identity: Arc::default() })
+        .with_state(Front { repos, identities, shutdown, conversations, by_identity: Arc::default() })
 }
 
 type Names = Path<(String, String)>;
@@ -175,8 +176,12 @@ impl Front {
 
     fn session(&self, headers: &HeaderMap) -> Result<Session, HttpError> {
         let header = headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap_or_default());
-        let token = basic_or_bearer_token(header)?;
-        Ok(self.identities.authenticate(&token)?)
+        match basic_or_bearer_token(header) {
+            // It is how git begins. To ask for a token that nobody is there to
+            // take would have git call it wrong.
+            Err(AuthError::Missing) if self.shutdown.is_draining() => Err(HttpError::unavailable(STOPPING)),
+            token => Ok(self.identities.authenticate(&token?)?),
+        }
     }
 
     fn authorize(&self, session: &Session, service: Service, id: &RepositoryId) -> Result<(), HttpError> {

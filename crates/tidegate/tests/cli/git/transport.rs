@@ -3,8 +3,11 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::Instant;
 
-use super::super::process::said;
+use rustix::process::Signal;
+
+use super::super::process::{PATIENCE, Running, said};
 use super::{CONTROL, CRD, Hosted, admin, git, url, widget};
 
 #[test]
@@ -58,6 +61,87 @@ fn a_challenge_for_git_and_a_header_for_everybody_else() {
     assert!(bearer.contains("001e# service=git-upload-pack"), "{bearer}");
     let second = get(&format!("authorization: Bearer {}\r\ngit-protocol: version=2\r\n", admin(&hosted.site)));
     assert!(second.contains("000eversion 2"), "{second}");
+}
+
+/// Asks without a token first, as git does; then with one, on the same
+/// connection. A challenge that git cannot answer any more it takes for a
+/// refusal.
+#[test]
+fn a_drain_calls_no_token_wrong() {
+    let mut hosted = Hosted::start_with(&["--drain-time", "1h", "--controllers=off"]);
+    let port = hosted.site.port;
+    let mut connections: Vec<_> = (0..2).map(|_| Asking::open(port)).collect();
+    for connection in &mut connections {
+        assert!(connection.ask("").starts_with("HTTP/1.1 401"));
+        connection.read_until("`\n");
+    }
+    hosted.server.signal(Signal::TERM);
+    hosted.server.err.until("draining");
+    let [mut first, mut second] = <[Asking; 2]>::try_from(connections).ok().unwrap();
+    let answer = first.ask(&format!("authorization: Bearer {}\r\n", admin(&hosted.site)));
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("connection: close"), "{answer}");
+    let anonymous = second.ask("");
+    assert!(anonymous.starts_with("HTTP/1.1 503") && anonymous.contains("retry-after: 1"), "{anonymous}");
+    assert_eq!(hosted.server.wait().code(), Some(0));
+}
+
+/// However early it comes.
+#[test]
+fn a_good_token_is_good_from_the_first_answer() {
+    let Hosted { site, mut server, .. } = Hosted::start();
+    let robot = site.say("token create --service-account default/robot").good();
+    let query = r#"{"query":"{ resources(apiVersion: \"v1\", kind: \"Namespace\") { resourceVersion } }"}"#;
+    let of_robot = format!(
+        "POST /graphql HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{query}",
+        robot.trim(),
+        query.len()
+    );
+    for _ in 0..5 {
+        server.kill();
+        server = Running::start(&mut site.serve_command());
+        let mut asking = Asking::open(site.port);
+        let answer = asking.send(&of_robot);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let body = asking.read_until("}}");
+        assert!(body.contains("resourceVersion") && !body.contains("errors"), "{body}");
+    }
+}
+
+/// A connection that stays open.
+struct Asking(TcpStream);
+
+impl Asking {
+    fn open(port: u16) -> Self {
+        let started = Instant::now();
+        loop {
+            match TcpStream::connect(("127.0.0.1", port)) {
+                Ok(stream) => return Self(stream),
+                Err(error) => assert!(started.elapsed() < PATIENCE, "nobody listens: {error}"),
+            }
+        }
+    }
+
+    fn ask(&mut self, headers: &str) -> String {
+        let path = "/git/system/control.git/info/refs?service=git-receive-pack";
+        self.send(&format!("GET {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n"))
+    }
+
+    /// The head of the answer, with its body left to be read.
+    fn send(&mut self, request: &str) -> String {
+        self.0.write_all(request.as_bytes()).unwrap();
+        self.read_until("\r\n\r\n")
+    }
+
+    fn read_until(&mut self, end: &str) -> String {
+        let (mut read, mut byte) = (Vec::new(), [0]);
+        while !read.ends_with(end.as_bytes()) {
+            let text = String::from_utf8_lossy(&read).into_owned();
+            assert!(matches!(self.0.read(&mut byte), Ok(1)), "it broke off after {text:?}");
+            read.push(byte[0]);
+        }
+        String::from_utf8(read).unwrap()
+    }
 }
 
 #[test]
