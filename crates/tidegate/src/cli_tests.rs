@@ -62,6 +62,7 @@ fn what_is_refused_before_anything_runs() {
         "tidegate control --lease-duration 1500ms",
         "tidegate control --lease-duration 2h",
         "tidegate control --holder=",
+        "tidegate control --holder=a\u{1b}[2J",
     ] {
         let error = Cli::try_parse_from(line.split(' ')).err().unwrap_or_else(|| panic!("{line} is accepted"));
         assert_eq!(error.exit_code(), 2, "{line}");

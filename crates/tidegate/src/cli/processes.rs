@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use tidegate_model::terminal::is_unprintable;
 
 use super::ConnectionArgs;
 use crate::config::LogFormat;
@@ -115,7 +116,9 @@ pub struct ControlArgs {
 /// With the word that is added to it, a lease has room for 253 bytes.
 fn holder(text: &str) -> Result<String, String> {
     match text.len() {
-        1..=200 => Ok(text.to_owned()),
+        // It is shown in logs, on terminals.
+        1..=200 if !text.contains(is_unprintable) => Ok(text.to_owned()),
+        1..=200 => Err("a name has no control characters".into()),
         _ => Err("a name has 1 to 200 bytes".into()),
     }
 }
