@@ -18,9 +18,10 @@ use crate::index::{Stage, Touched};
 use crate::indexer::Subscription;
 use crate::known::KnownKeys;
 use crate::ledger::Ledger;
+use crate::left::Left;
 use crate::queue::{Cause, Position, Priority, Queue, Taken, Trigger};
 use crate::reader::{FEED_BATCHES_MAX, Feed, Happened, Listed, Reader, Seen};
-use crate::rows::{self, Stalled, Unfinished};
+use crate::rows::{self, Unfinished};
 use crate::saves::{Saved, Saves};
 use crate::stalled::{Marked, Marks, Outcome};
 use crate::sweep;
@@ -85,29 +86,11 @@ impl Driver {
     pub async fn start(mut job: Job) -> Result<Self, ApiError> {
         let clock = Clock::start((job.wall_ms)());
         let Controller { name, kind, reconciler, options, .. } = &job.controller;
-        let (mut queue, mut ledger) = (Queue::default(), Ledger::default());
-        let mut marks = Marks::new(kind.clone(), job.client.clone());
-        let rows = job.plane.state_read(name, rows::CHECKPOINT, None).await?;
-        let checkpoint = rows.iter().find(|row| row.name == rows::CHECKPOINT).and_then(rows::read_checkpoint);
-        ledger.restore_checkpoint(checkpoint);
-        let mut after: Option<String> = None;
-        loop {
-            let rows = job.plane.state_read(name, rows::UNFINISHED, after.as_deref()).await?;
-            let Some(last) = rows.last() else { break };
-            after = Some(last.name.clone());
-            for (key, row) in rows.iter().filter_map(|row| rows::read_unfinished(kind, row)) {
-                let due = row.due_ms.map(|due| clock.at_wall_ms(due));
-                let failures = if due.is_none() { row.failures.max(1) } else { row.failures };
-                queue.restore(&key, failures, row.generation, due, clock.now());
-                if row.stalled.is_some_and(|stalled| stalled != Stalled::Shown) {
-                    marks.want(key.clone(), clock.now());
-                }
-                ledger.restore(key, row);
-            }
-        }
+        let marks = Marks::new(kind.clone(), job.client.clone());
+        let left = Left::read(&*job.plane, name, kind, &clock, marks).await?;
         let (sender, feed) = mpsc::channel(FEED_BATCHES_MAX);
         let reader = Reader { plane: job.plane.clone(), controller: name.clone(), kind: kind.clone(), feed: sender };
-        let reader = AbortOnDrop(tokio::spawn(reader.run(checkpoint)).abort_handle());
+        let reader = AbortOnDrop(tokio::spawn(reader.run(left.checkpoint)).abort_handle());
         let worker = Arc::new(Worker {
             reconciler: reconciler.clone(),
             deadline: options.deadline,
@@ -121,12 +104,12 @@ impl Driver {
             sweep: sweep::Sweeps::new(job.plane.clone(), name.clone(), kind.clone(), options.resync),
             worker,
             clock,
-            queue,
-            ledger,
+            queue: left.queue,
+            ledger: left.ledger,
             known: KnownKeys::default(),
-            received: checkpoint,
+            received: left.checkpoint,
             workers: JoinSet::new(),
-            marks,
+            marks: left.marks,
             inbox: Inbox::new(feed, touches),
             held: None,
             saves,

@@ -30,6 +30,7 @@ mod kind;
 mod known;
 mod known_rows;
 mod ledger;
+mod left;
 mod leftovers;
 mod manager;
 mod notes;
