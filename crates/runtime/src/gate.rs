@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use tidegate_model::ObjectKey;
+
 use crate::Touched;
 use crate::index::Stage;
 use crate::queue::{Millis, Queue, Taken};
@@ -12,7 +14,7 @@ pub(crate) struct Gate {
     audits_missing: usize,
     /// Those that may run meanwhile; `None` for a controller of several
     /// indexes: one of them cannot answer for the others.
-    ahead: Option<VecDeque<tidegate_model::ObjectKey>>,
+    ahead: Option<VecDeque<ObjectKey>>,
 }
 
 impl Gate {
@@ -52,5 +54,59 @@ impl Gate {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kind;
+    use crate::queue::{Cause, Done, Priority, Trigger};
+
+    fn key(name: &str) -> ObjectKey {
+        Kind::new("v1", "Thing", "things").key(None, name)
+    }
+
+    fn named(stage: Stage, names: &[&str]) -> Touched {
+        let mut touched = Touched::of(stage);
+        touched.extend(names.iter().map(|name| key(name)));
+        touched
+    }
+
+    fn add(queue: &mut Queue, name: &str) {
+        queue.add(&key(name), Trigger { priority: Priority::High, owed: None, cause: Cause::Touch }, 0);
+    }
+
+    fn take(gate: &mut Gate, queue: &mut Queue) -> Option<ObjectKey> {
+        gate.take(queue, 0).map(|taken| taken.key)
+    }
+
+    #[test]
+    fn only_what_is_answered_for_runs_before_the_audit() {
+        let (mut gate, mut queue) = (Gate::new(1), Queue::default());
+        ["a", "b", "c"].iter().for_each(|name| add(&mut queue, name));
+        assert_eq!(take(&mut gate, &mut queue), None);
+        gate.hear(&named(Stage::Preview, &["b"]));
+        assert_eq!(take(&mut gate, &mut queue), Some(key("b")));
+        assert_eq!(take(&mut gate, &mut queue), None);
+        // Answered for once more while it runs.
+        add(&mut queue, "b");
+        gate.hear(&named(Stage::Preview, &["b"]));
+        assert_eq!(take(&mut gate, &mut queue), None, "it runs");
+        queue.done(&key("b"), Done::Success, 0);
+        assert_eq!(take(&mut gate, &mut queue), Some(key("b")));
+        gate.hear(&named(Stage::Audit, &[]));
+        assert_eq!([take(&mut gate, &mut queue), take(&mut gate, &mut queue)], [Some(key("a")), Some(key("c"))]);
+    }
+
+    #[test]
+    fn one_of_several_indexes_does_not_answer_for_the_others() {
+        let (mut gate, mut queue) = (Gate::new(2), Queue::default());
+        add(&mut queue, "a");
+        gate.hear(&named(Stage::Preview, &["a"]));
+        gate.hear(&named(Stage::Audit, &[]));
+        assert_eq!(take(&mut gate, &mut queue), None);
+        gate.hear(&named(Stage::Audit, &[]));
+        assert_eq!(take(&mut gate, &mut queue), Some(key("a")));
     }
 }

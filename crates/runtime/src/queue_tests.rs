@@ -228,6 +228,7 @@ impl Model {
 enum Step {
     Add(u8, bool, Option<u64>, i64),
     Take,
+    TakeThis(u8),
     Done(u8, u8, u64),
     Record(u8),
     Wait(u64),
@@ -237,6 +238,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         (0..4u8, any::<bool>(), prop::option::of(0..9u64), 0..7i64).prop_map(|(k, h, o, w)| Step::Add(k, h, o, w)),
         Just(Step::Take),
+        (0..4u8).prop_map(Step::TakeThis),
         (0..4u8, 0..4u8, 0..50u64).prop_map(|(k, d, t)| Step::Done(k, d, t)),
         (0..4u8).prop_map(Step::Record),
         (0..30u64).prop_map(Step::Wait),
@@ -268,6 +270,14 @@ proptest! {
                     match queue.take(now) {
                         Some(Taken { key, .. }) => model.take(key.name.parse().unwrap()),
                         None => prop_assert!(model.waiting.is_empty(), "{:?} wait", model.waiting),
+                    }
+                }
+                Step::TakeThis(name) => {
+                    prop_assert_eq!(queue.is_running(&key(name)), model.running.contains_key(&name));
+                    let taken = queue.take_this(&key(name)).map(|taken| taken.key);
+                    prop_assert_eq!(taken, model.waiting.contains(&name).then(|| key(name)));
+                    if model.waiting.contains(&name) {
+                        model.take(name);
                     }
                 }
                 Step::Done(name, done, delay) => {
