@@ -75,11 +75,11 @@ impl Repository {
                 Ok(self.resolve(into).await?.ok_or_else(|| RemoteError::NoBranch { branch: branch.to_owned() })?)
             }
             Ok(Ended { stderr, .. }) => {
-                self.remove_unfinished();
+                self.remove_unfinished(into);
                 Err(classify(&asked(remote, branch), &stderr).into())
             }
             Err(error) => {
-                self.remove_unfinished();
+                self.remove_unfinished(into);
                 Err(error.into())
             }
         }
@@ -115,9 +115,12 @@ impl Repository {
     }
 
     /// Else every attempt at a repository that is too large costs its limit of
-    /// disk. Should it fail, the next attempt tries again.
-    fn remove_unfinished(&self) {
+    /// disk, and the lock of a fetch that was killed refuses the next. Should it
+    /// fail, the next attempt tries again.
+    fn remove_unfinished(&self, into: &str) {
         let _ = remove_prefixed(&self.dir.join("objects/pack"), UNFINISHED_PREFIX);
+        // Nobody else moves this ref.
+        let _ = std::fs::remove_file(self.dir.join(format!("{into}.lock")));
     }
 }
 

@@ -24,6 +24,7 @@ mod remote;
 mod remote_error;
 mod remote_url;
 mod repository;
+mod sync;
 
 pub use authors::Authors;
 pub use blobs::{Blob, BlobLimits, Blobs};

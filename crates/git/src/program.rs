@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::error::GitError;
@@ -122,6 +122,40 @@ pub(crate) async fn finish_fed(name: &'static str, command: &mut Command, input:
     };
     let ended = tokio::time::timeout(CALL_TIME_MAX, talk).await;
     ended.map_err(|_| GitError::TooSlow { command: name, seconds: CALL_TIME_MAX.as_secs() })?
+}
+
+/// As [`finish_fed`], in two steps: the second comes when git has printed the
+/// line `ready` and `between` is done.
+pub(crate) async fn finish_in_steps(
+    name: &'static str,
+    command: &mut Command,
+    [first, second]: [&[u8]; 2],
+    ready: &str,
+    between: impl Future<Output = std::io::Result<()>>,
+) -> Result<Output, GitError> {
+    let talk = async {
+        let mut child = command.stdin(Stdio::piped()).spawn()?;
+        let no_pipe = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        let mut stdin = child.stdin.take().ok_or_else(no_pipe)?;
+        let mut lines = BufReader::new(child.stdout.take().ok_or_else(no_pipe)?).lines();
+        // Whoever ends before it has read everything says why.
+        let _ = stdin.write_all(first).await;
+        while let Some(line) = lines.next_line().await? {
+            if line == ready {
+                between.await?;
+                let _ = stdin.write_all(second).await;
+                break;
+            }
+        }
+        drop(stdin);
+        let output = child.wait_with_output().await;
+        // Until then git has somebody to print for.
+        drop(lines);
+        output
+    };
+    let ended = tokio::time::timeout(CALL_TIME_MAX, talk).await;
+    let output = ended.map_err(|_| GitError::TooSlow { command: name, seconds: CALL_TIME_MAX.as_secs() })?;
+    output.map_err(|source| GitError::Io { command: name, source })
 }
 
 /// As [`finish`], for a call that must succeed.

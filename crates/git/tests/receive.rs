@@ -226,6 +226,37 @@ async fn all_refs_move_or_none() {
     );
 }
 
+/// More than git syncs one by one: all the same, all move or none.
+#[tokio::test]
+async fn many_refs_move_together() {
+    let site = Site::with_a_change().await;
+    let first = site.id("HEAD~1");
+    let updates = |old: Option<&ObjectId>, new: Option<&ObjectId>| -> Vec<RefUpdate> {
+        let name = |at| format!("refs/heads/many/{at}");
+        (0..100).map(|at| RefUpdate { name: name(at), old: old.cloned(), new: new.cloned() }).collect()
+    };
+    let count = || site.git("git -C r.git for-each-ref refs/heads/many | wc -l");
+    let create = updates(None, Some(&first));
+    for (name, expected) in [("refs/heads/main", Moved::Stale), ("refs/heads/a..b", Moved::Refused(String::new()))] {
+        let bad = RefUpdate { name: name.into(), old: None, new: Some(first.clone()) };
+        let moved = site.repository.move_refs(&[create.clone(), vec![bad]].concat()).await.unwrap();
+        assert_eq!(std::mem::discriminant(&moved), std::mem::discriminant(&expected), "{name}: {moved:?}");
+        assert_eq!(count(), "0", "{name}");
+    }
+    assert_eq!(site.repository.move_refs(&create).await.unwrap(), Moved::Done);
+    assert_eq!(count(), "100");
+    assert_eq!(site.repository.move_refs(&create).await.unwrap(), Moved::Stale, "they are there");
+    // Some of them are elsewhere by then.
+    site.git("git -C r.git pack-refs --all");
+    let mut delete = updates(Some(&first), None);
+    delete.push(RefUpdate { name: "refs/heads/gone".into(), old: Some(first.clone()), new: None });
+    assert_eq!(site.repository.move_refs(&delete).await.unwrap(), Moved::Stale, "one is not there to delete");
+    assert_eq!(count(), "100");
+    delete.pop();
+    assert_eq!(site.repository.move_refs(&delete).await.unwrap(), Moved::Done);
+    assert_eq!(count(), "0");
+}
+
 #[tokio::test]
 async fn what_is_no_pack() {
     let site = Site::with_a_change().await;

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tidegate_admission::Rules;
-use tidegate_git::{GitError, Program, Repository, end_orphans};
+use tidegate_git::{GitError, Moved, Program, RefUpdate, Repository, end_orphans};
 use tidegate_model::Object;
 use tidegate_store::{Selection, StoreError, View};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, RwLock};
 
 use super::deleted;
 use super::id::RepositoryId;
@@ -64,6 +64,9 @@ pub struct Hosting {
     program: Program,
     /// Held while a directory is made: two first requests make one.
     making: Mutex<()>,
+    /// Read by each move of refs, written by whoever clears up after a dead one:
+    /// no move waits for another.
+    moving: RwLock<()>,
     clock: Clock,
 }
 
@@ -71,7 +74,7 @@ impl Hosting {
     pub fn open(api: Api, data_dir: &Path, program: Program, clock: Clock) -> Result<Self, HostingError> {
         let folder = data_dir.join(FOLDER);
         create_folder(&folder)?;
-        Ok(Self { api, folder, program, making: Mutex::new(()), clock })
+        Ok(Self { api, folder, program, making: Mutex::default(), moving: RwLock::default(), clock })
     }
 
     /// Every hosted repository that the store knows of.
@@ -138,6 +141,19 @@ impl Hosting {
             Ok(removed) => tracing::warn!(repository = %id, ?removed, "removed what a killed git left behind"),
             Err(error) => tracing::error!(repository = %id, %error, "failed to look for what a killed git left behind"),
         }
+    }
+
+    /// Moves refs of one repository: all, or none. A move that died leaves no
+    /// locks, which would refuse every later one.
+    pub async fn move_refs(&self, git: &Repository, updates: &[RefUpdate]) -> Result<Moved, GitError> {
+        let moving = self.moving.read().await;
+        let moved = git.move_refs(updates).await;
+        drop(moving);
+        if moved.is_err() {
+            let _alone = self.moving.write().await;
+            git.unlock(updates);
+        }
+        moved
     }
 
     pub fn deleted_folder(&self) -> PathBuf {

@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use tidegate_git::{GitError, Program, Remote};
-use tokio::sync::{RwLock, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::api::{Api, Repositories, Requesting, Syncing};
@@ -88,7 +88,6 @@ pub struct Repos {
     hosting: Arc<Hosting>,
     projector: Arc<Projector>,
     syncer: Arc<Syncer>,
-    moving: Arc<RwLock<()>>,
     tidying: Arc<Semaphore>,
     limits: HostedLimits,
     metrics: Arc<Metrics>,
@@ -131,8 +130,8 @@ impl Repos {
         let noting = api.clone();
         let note_task = tokio::spawn(async move { noter.run(&noting).await });
         let tasks = [tokio::spawn(follower.run(from)), note_task, tokio::spawn(deleted.run())];
-        let (moving, tidying) = (Arc::default(), Arc::new(Semaphore::new(1)));
-        let repos = Arc::new(Self { hosting, projector, syncer, moving, tidying, limits, metrics, tasks });
+        let tidying = Arc::new(Semaphore::new(1));
+        let repos = Arc::new(Self { hosting, projector, syncer, tidying, limits, metrics, tasks });
         let weak: Weak<Self> = Arc::downgrade(&repos);
         api.serve_repositories(weak);
         Ok(repos)
@@ -154,7 +153,6 @@ impl Repos {
             projector: self.projector.clone(),
             metrics: self.metrics.clone(),
             limits: self.limits,
-            moving: self.moving.clone(),
             tidying: self.tidying.clone(),
         }
     }

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tidegate_git::{GitError, ObjectId, PlainHttp, Repository};
+use tidegate_git::{GitError, ObjectId, PlainHttp, RefUpdate, Repository};
 use tidegate_model::manifest::Diagnostic;
 use tidegate_model::{Object, ResourceVersion};
 use tidegate_store::{CommitError, StoreError};
@@ -183,7 +183,8 @@ impl Projector {
             let is_there = hosted.git.resolve(mark.commit.as_str()).await?.is_some();
             if is_there && head.as_ref() != Some(&mark.commit) {
                 let name = format!("refs/heads/{}", hosted.branch);
-                hosted.git.update_ref(&name, head.as_ref(), &mark.commit).await?;
+                let update = RefUpdate { name, old: head, new: Some(mark.commit) };
+                self.hosting.move_refs(&hosted.git, &[update]).await?.or_failed(&hosted.git)?;
             }
         }
         Ok(CaughtUp::Already(self.api.store().view().version()))

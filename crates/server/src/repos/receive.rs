@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tidegate_git::{
-    GitError, Moved, ObjectId, PushRequest, Received, RefUpdate, Report, Repository, RequestError, RequestReader,
-    Unpacked, Unpacking, Verdict,
+    Moved, ObjectId, PushRequest, Received, RefUpdate, Report, Repository, RequestError, RequestReader, Unpacked,
+    Unpacking, Verdict,
 };
 use tidegate_model::terminal::one_line;
-use tokio::sync::{RwLock, Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc};
 
 use super::answer::{Answer, Outcome};
 use super::body::Source;
@@ -39,9 +39,6 @@ pub struct Receiver {
     pub projector: Arc<Projector>,
     pub metrics: Arc<Metrics>,
     pub limits: HostedLimits,
-    /// Read by each move of refs, written by whoever clears up after a dead one:
-    /// no move waits for another.
-    pub moving: Arc<RwLock<()>>,
     /// Packs are made into fewer for one repository at a time.
     pub tidying: Arc<Semaphore>,
 }
@@ -219,7 +216,7 @@ impl Receiver {
         if let Some(received) = received {
             received.keep().await?;
         }
-        match self.move_refs(&hosted.git, updates).await? {
+        match self.hosting.move_refs(&hosted.git, updates).await? {
             Moved::Done => {}
             Moved::Stale => return Ok(Answer::stale()),
             Moved::Refused(why) => return Ok(Answer::refused(vec![why])),
@@ -229,17 +226,6 @@ impl Receiver {
             return Ok(Answer::stored(&hosted.branch));
         };
         self.project(hosted, checked).await
-    }
-
-    async fn move_refs(&self, git: &Repository, updates: &[RefUpdate]) -> Result<Moved, GitError> {
-        let moving = self.moving.read().await;
-        let moved = git.move_refs(updates).await;
-        drop(moving);
-        if moved.is_err() {
-            let _alone = self.moving.write().await;
-            git.unlock(updates);
-        }
-        moved
     }
 
     async fn project(&self, hosted: &Hosted, checked: Checked) -> Result<Answer, ProjectorError> {

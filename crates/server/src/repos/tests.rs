@@ -1,5 +1,5 @@
 //! A whole server with git as its client, on a store that fails when it is
-//! told to, and with a git program that stops where it is told to.
+//! told to, and with a git program that stops or dies where it is told to.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidegate_store::{Store, Transaction};
 use tidegate_testkit::client::Client;
+use tidegate_testkit::git_http::{self, GitHttp};
 use tidegate_testkit::{MemoryEngine, bare};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
@@ -20,8 +21,9 @@ use crate::server::{Options, wire};
 /// Only ends a hang.
 const HANG_MAX: Duration = Duration::from_secs(120);
 const REPOSITORY: &str = "git/system/control.git";
-const SYNC: &str = r#"mutation { syncRepository(namespace: "system", name: "control") { inForce commit } }"#;
-const OWNERS: &str = r#"{ resource(apiVersion: "v1", kind: "Namespace", name: "shop") { object } }"#;
+const SYNC: &str = "mutation($namespace: String!, $name: String!) {
+    syncRepository(namespace: $namespace, name: $name) { inForce commit } }";
+const OWNER: &str = r#"{ resource(apiVersion: "v1", kind: "Namespace", name: "shop") { object } }"#;
 
 struct Site {
     dir: tempfile::TempDir,
@@ -36,6 +38,7 @@ impl Site {
         let dir = tempfile::tempdir().unwrap();
         let mut repos = super::Options::new(std::env::var_os("PATH").unwrap());
         repos.git = git;
+        repos.remote.secrets_dir = Some(dir.path().join("secrets"));
         let options = Options::on_loopback(dir.path().to_owned(), repos);
         let engine = Arc::new(MemoryEngine::default());
         let store = Store::with_engine(engine.clone(), options.store.clone()).unwrap();
@@ -79,7 +82,7 @@ impl Site {
     }
 
     async fn owner(&self) -> Value {
-        self.client.data(OWNERS, json!({})).await["resource"]["object"]["metadata"]["labels"]["owner"].take()
+        self.client.data(OWNER, json!({})).await["resource"]["object"]["metadata"]["labels"]["owner"].take()
     }
 }
 
@@ -106,6 +109,61 @@ async fn no_ref_moves_while_the_store_takes_no_writes() {
     assert_eq!(site.owner().await, "ada");
 }
 
+async fn sync(client: &Client, namespace: &str, name: &str) -> Value {
+    client.send(SYNC, json!({"namespace": namespace, "name": name})).await["data"]["syncRepository"].take()
+}
+
+/// A git that does `instead` at its next `command`, once there is a file
+/// `armed` beside it; and the command afterwards.
+fn stumbling_git(folder: &Path, command: &str, instead: &str) -> PathBuf {
+    let script = format!(
+        "#!/bin/sh\n\
+         beside=$(dirname \"$0\")\n\
+         case \" $* \" in *\" {command} \"*)\n\
+         if mv \"$beside/armed\" \"$beside/sprung\" 2>/dev/null; then {instead}; fi\n\
+         esac\n\
+         exec git \"$@\"\n"
+    );
+    let path = folder.join("git");
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn arm(folder: &Path) {
+    std::fs::write(folder.join("armed"), "").unwrap();
+}
+
+/// The branch of a fetched repository is moved by a git that is killed while it
+/// has the lock: the next sync moves it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_move_of_a_fetched_branch_leaves_no_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let git = stumbling_git(folder.path(), "update-ref", "touch refs/heads/main.lock; kill -9 $$");
+    let site = Site::start(git).await;
+    let login = site.dir.path().join("secrets/default/login");
+    std::fs::create_dir_all(&login).unwrap();
+    std::fs::write(login.join("username"), git_http::USERNAME).unwrap();
+    std::fs::write(login.join("password"), git_http::PASSWORD).unwrap();
+    let host = GitHttp::start();
+    let source = host.create("source.git");
+    let text = format!(
+        "apiVersion: tidegate.dev/v1\nkind: Repository\nmetadata: {{name: mirror, namespace: default}}\n\
+         spec: {{path: unused, remote: {{url: '{}', secretRef: {{name: login}}}}}}\n",
+        host.url("source.git")
+    );
+    std::fs::write(site.dir.path().join("w/mirror.yaml"), text).unwrap();
+    let commit = site.commit("ada");
+    site.pushed("HEAD:main").await;
+    bare::git(&site.dir.path().join("w"), &["push", "-q", source.to_str().unwrap(), "HEAD:main"]);
+    arm(folder.path());
+    assert_ne!(sync(&site.client, "default", "mirror").await["inForce"], true);
+    assert!(folder.path().join("sprung").exists(), "git was killed");
+    assert_eq!(sync(&site.client, "default", "mirror").await, json!({"inForce": true, "commit": commit}));
+    let mirror = site.dir.path().join("repos/default/mirror.git");
+    assert_eq!(bare::git(&mirror, &["rev-parse", "main"]), commit);
+}
+
 /// A git that stops before `git log`, once it is armed, until it is let go.
 struct Gate {
     dir: tempfile::TempDir,
@@ -121,26 +179,11 @@ impl Gate {
             let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
             rustix::fs::mknodat(rustix::fs::CWD, path(name), rustix::fs::FileType::Fifo, mode, 0).unwrap();
         }
-        let script = "#!/bin/sh\n\
-            gate=$(dirname \"$0\")\n\
-            case \" $* \" in *\" log \"*)\n\
-            if mv \"$gate/armed\" \"$gate/sprung\" 2>/dev/null; then echo > \"$gate/reached\"; read _ < \"$gate/go\"; fi\n\
-            esac\n\
-            exec git \"$@\"\n";
-        std::fs::write(path("git"), script).unwrap();
-        std::fs::set_permissions(path("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        stumbling_git(dir.path(), "log", "echo > \"$beside/reached\"; read _ < \"$beside/go\"");
         // Open at both ends: whoever is first need not wait, and finds no end.
         let reached = pipe::OpenOptions::new().read_write(true).open_receiver(path("reached")).unwrap();
         let go = pipe::OpenOptions::new().read_write(true).open_sender(path("go")).unwrap();
         Self { reached, go, dir }
-    }
-
-    fn program(&self) -> PathBuf {
-        self.dir.path().join("git")
-    }
-
-    fn arm(&self) {
-        std::fs::write(self.dir.path().join("armed"), "").unwrap();
     }
 
     async fn reached(&mut self) {
@@ -158,15 +201,15 @@ impl Gate {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_look_that_began_before_a_push_of_what_is_in_force() {
     let mut gate = Gate::new();
-    let site = Site::start(gate.program()).await;
+    let site = Site::start(gate.dir.path().join("git")).await;
     let older = site.commit("ada");
     site.pushed("HEAD:main").await;
     let newer = site.commit("eve");
     site.pushed("HEAD:main").await;
     set_back(&site.bare(), &older);
-    gate.arm();
+    arm(gate.dir.path());
     let client = site.client.clone();
-    let look = tokio::spawn(async move { client.data(SYNC, json!({})).await });
+    let look = tokio::spawn(async move { sync(&client, "system", "control").await });
     gate.reached().await;
     site.pushed("HEAD:main").await;
     gate.open().await;
