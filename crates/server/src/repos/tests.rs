@@ -22,7 +22,7 @@ use crate::server::{Options, wire};
 const HANG_MAX: Duration = Duration::from_secs(120);
 const REPOSITORY: &str = "git/system/control.git";
 const SYNC: &str = "mutation($namespace: String!, $name: String!) {
-    syncRepository(namespace: $namespace, name: $name) { inForce commit } }";
+    syncRepository(namespace: $namespace, name: $name) { inForce commit problems } }";
 const OWNER: &str = r#"{ resource(apiVersion: "v1", kind: "Namespace", name: "shop") { object } }"#;
 
 struct Site {
@@ -141,27 +141,79 @@ async fn a_killed_move_of_a_fetched_branch_leaves_no_lock() {
     let folder = tempfile::tempdir().unwrap();
     let git = stumbling_git(folder.path(), "update-ref", "touch refs/heads/main.lock; kill -9 $$");
     let site = Site::start(git).await;
-    let login = site.dir.path().join("secrets/default/login");
-    std::fs::create_dir_all(&login).unwrap();
-    std::fs::write(login.join("username"), git_http::USERNAME).unwrap();
-    std::fs::write(login.join("password"), git_http::PASSWORD).unwrap();
-    let host = GitHttp::start();
-    let source = host.create("source.git");
-    let text = format!(
-        "apiVersion: tidegate.dev/v1\nkind: Repository\nmetadata: {{name: mirror, namespace: default}}\n\
-         spec: {{path: unused, remote: {{url: '{}', secretRef: {{name: login}}}}}}\n",
-        host.url("source.git")
-    );
-    std::fs::write(site.dir.path().join("w/mirror.yaml"), text).unwrap();
-    let commit = site.commit("ada");
-    site.pushed("HEAD:main").await;
-    bare::git(&site.dir.path().join("w"), &["push", "-q", source.to_str().unwrap(), "HEAD:main"]);
+    let mirror = Mirror::of(&site).await;
+    let commit = mirror.commit(&site, "eve");
     arm(folder.path());
     assert_ne!(sync(&site.client, "default", "mirror").await["inForce"], true);
     assert!(folder.path().join("sprung").exists(), "git was killed");
-    assert_eq!(sync(&site.client, "default", "mirror").await, json!({"inForce": true, "commit": commit}));
-    let mirror = site.dir.path().join("repos/default/mirror.git");
-    assert_eq!(bare::git(&mirror, &["rev-parse", "main"]), commit);
+    assert_eq!(sync(&site.client, "default", "mirror").await["inForce"], true);
+    assert_eq!(mirror.head(), commit);
+}
+
+/// Nobody has checked what a host sends. Git itself would compare this tree,
+/// and would be wrong.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_tree_that_was_fetched_is_named() {
+    let site = Site::start("git".into()).await;
+    let mirror = Mirror::of(&site).await;
+    let good = mirror.commit(&site, "eve");
+    assert_eq!(sync(&site.client, "default", "mirror").await["inForce"], true);
+    let blob = bare::git(&mirror.source, &["rev-parse", "main:shop.yaml"]);
+    let id = (0..20).map(|at| u8::from_str_radix(&blob[2 * at..2 * at + 2], 16).unwrap());
+    let entry = |name: &str| format!("100644 {name}\0").into_bytes().into_iter().chain(id.clone());
+    let content: Vec<u8> = entry("b.yaml").chain(entry("a.yaml")).collect();
+    std::fs::write(mirror.source.join("tree"), content).unwrap();
+    let tree = bare::git(&mirror.source, &["hash-object", "-t", "tree", "-w", "--literally", "tree"]);
+    let bad = bare::git(&mirror.source, &["commit-tree", "-p", "main", "-m", "bad", &tree]);
+    bare::git(&mirror.source, &["update-ref", "refs/heads/main", &bad]);
+    let told = sync(&site.client, "default", "mirror").await;
+    let problem = told["problems"][0].as_str().unwrap_or_default();
+    assert!(told["inForce"] == false && problem.contains(&tree) && problem.contains("not sorted"), "{told}");
+    assert_eq!(mirror.head(), good, "what is served is what is in force");
+    let mended = mirror.commit(&site, "ada");
+    assert_eq!(sync(&site.client, "default", "mirror").await["inForce"], true);
+    assert_eq!(mirror.head(), mended);
+}
+
+/// The Repository `default/mirror`, which is fetched from another host.
+struct Mirror {
+    _host: GitHttp,
+    /// What is fetched.
+    source: PathBuf,
+    /// Where it is served from.
+    bare: PathBuf,
+}
+
+impl Mirror {
+    async fn of(site: &Site) -> Self {
+        let login = site.dir.path().join("secrets/default/login");
+        std::fs::create_dir_all(&login).unwrap();
+        std::fs::write(login.join("username"), git_http::USERNAME).unwrap();
+        std::fs::write(login.join("password"), git_http::PASSWORD).unwrap();
+        let host = GitHttp::start();
+        let source = host.create("source.git");
+        let text = format!(
+            "apiVersion: tidegate.dev/v1\nkind: Repository\nmetadata: {{name: mirror, namespace: default}}\n\
+             spec: {{path: unused, remote: {{url: '{}', secretRef: {{name: login}}}}}}\n",
+            host.url("source.git")
+        );
+        std::fs::write(site.dir.path().join("w/mirror.yaml"), text).unwrap();
+        site.commit("ada");
+        site.pushed("HEAD:main").await;
+        Self { _host: host, source, bare: site.dir.path().join("repos/default/mirror.git") }
+    }
+
+    /// At the other host.
+    fn commit(&self, site: &Site, owner: &str) -> String {
+        let commit = site.commit(owner);
+        let source = self.source.display().to_string();
+        bare::git(&site.dir.path().join("w"), &["push", "-q", "--force", &source, "HEAD:main"]);
+        commit
+    }
+
+    fn head(&self) -> String {
+        bare::git(&self.bare, &["rev-parse", "main"])
+    }
 }
 
 /// A git that stops before `git log`, once it is armed, until it is let go.
