@@ -21,6 +21,9 @@ use crate::{FieldError, FieldErrorReason, syntax};
 /// messages are 4 MiB, which the object's size limit refuses first.
 pub const CONDITIONS_MAX: usize = 128;
 pub const CONDITION_MESSAGE_BYTES_MAX: usize = 32 * 1024;
+/// Of one patch: all that may be there removed, and as many set. Each is looked
+/// for among all, so that a body of megabytes would take minutes.
+const ENTRIES_MAX: usize = 2 * CONDITIONS_MAX;
 const TYPE_BYTES_MAX: usize = 316;
 const REASON_BYTES_MAX: usize = 1024;
 const PATH: &str = "status.conditions";
@@ -40,6 +43,11 @@ pub(crate) fn merge_conditions(
         errors.push(FieldError::new(PATH, FieldErrorReason::Forbidden, message));
         return;
     };
+    if entries.len() > ENTRIES_MAX {
+        let message = format!("{} conditions in one patch are more than the {ENTRIES_MAX} allowed", entries.len());
+        errors.push(FieldError::new(PATH, FieldErrorReason::TooMany, message));
+        return;
+    }
     let mut conditions = match status.get_mut("conditions").map(Value::take) {
         Some(Value::Array(conditions)) => conditions,
         _ => Vec::new(),

@@ -141,6 +141,18 @@ fn there_is_a_limit() {
     );
 }
 
+/// Before any of them is looked at: so many would take minutes.
+#[test]
+fn a_patch_has_a_limit() {
+    let set = |n: usize| json!({"type": format!("T{n}"), "status": "True", "reason": "Said"});
+    let delete = |n: usize| json!({"type": format!("Old{n}"), "$patch": "delete"});
+    let all: Vec<_> = (0..128).map(set).chain((0..128).map(delete)).collect();
+    let merged = merge(&json!({}), &json!({"conditions": all}), 9).unwrap();
+    assert_eq!(merged.status["conditions"].as_array().map(Vec::len), Some(128));
+    let many: Vec<_> = (0..100_000).map(set).collect();
+    check_refused(json!(many), "status.conditions: 100000 conditions in one patch are more than the 256 allowed");
+}
+
 /// A patch of conditions whose types start with `prefix`, and of one field.
 fn patch(prefix: &'static str) -> impl Strategy<Value = Value> {
     let entry = (0..3, prop::sample::select(vec!["True", "False", "Unknown"]), "[A-C]", any::<bool>());
