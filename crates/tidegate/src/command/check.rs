@@ -23,6 +23,10 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
         let message = format!("there is no {}: name a folder or a file", args.path.display());
         return Err(UsageError(message).into());
     }
+    if !args.path.is_dir() && !args.path.is_file() {
+        let message = format!("{} is neither a folder nor a plain file: write it to a file first", args.path.display());
+        return Err(UsageError(message).into());
+    }
     let assumed = match args.with_server {
         true => {
             super::client(Assumed::of_server(&args.connection)).context("failed to ask the server for its kinds")?

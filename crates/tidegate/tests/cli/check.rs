@@ -61,6 +61,16 @@ fn the_examples_have_no_problems() {
 }
 
 #[test]
+fn what_cannot_be_checked_is_named() {
+    let tree = Tree::of_examples();
+    for (path, expected) in [("nowhere", "there is no nowhere"), ("/dev/null", "neither a folder nor a plain file")] {
+        let said = tree.say(&format!("check {path}"));
+        assert_eq!(said.code, Some(2), "{}", said.err);
+        assert!(said.err.contains(expected), "{}", said.err);
+    }
+}
+
+#[test]
 fn problems_lead_to_their_lines() {
     let tree = Tree::of_examples();
     for (file, text, expected) in [
