@@ -3,6 +3,7 @@
 //! A [`Branch`] is a handle on a task that owns the bare clone. Telling it
 //! something never waits; what it did is read from [`Branch::status`].
 
+mod again;
 mod attempt;
 mod clone;
 mod destination;

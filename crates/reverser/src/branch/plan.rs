@@ -11,10 +11,11 @@ use tidegate_git::{CommitText, Draft, DraftError, ObjectId, Put, blob_id};
 use tidegate_model::mirror::{ResourceKey, resource_of_path};
 use tidegate_model::{Object, yaml};
 
+use super::again::Again;
 use super::destination::Destination;
 use super::handle::DestinationId;
 use super::message::{Effect, Operation, Operator, message};
-use super::queue::{Item, Pending, Scope, Wanted, content_hash};
+use super::queue::{Item, Pending, Scope, Wanted};
 use super::reader::ReadError;
 use super::status::{SkipReason, Skipped};
 use crate::change::{Author, State, Version};
@@ -53,7 +54,7 @@ pub(super) struct Context<'c> {
     /// The most objects that one commit names, but for [`GROWTH`].
     pub files_max: usize,
     pub time_s: u64,
-    pub read: &'c dyn Fn(&ResourceKey) -> Result<Option<State>, ReadError>,
+    pub again: &'c Again,
 }
 
 /// What was done, for the status and the metrics.
@@ -105,6 +106,7 @@ impl<'p> Planner<'p> {
 
     /// Commits what differs and saves it; nothing is pushed.
     pub fn write(mut self, batch: &[Pending]) -> Result<Report, PlanError> {
+        self.announce(batch)?;
         for pending in batch {
             // One that was forgotten meanwhile has nothing to say.
             let Some(destination) = self.context.destinations.get(&pending.destination) else { continue };
@@ -120,12 +122,42 @@ impl<'p> Planner<'p> {
         Ok(self.report)
     }
 
+    /// What is to be read again is asked for ahead of its turn.
+    fn announce(&mut self, batch: &[Pending]) -> Result<(), PlanError> {
+        let mut keys = Vec::new();
+        for Pending { destination: id, item } in batch {
+            let Some(destination) = self.context.destinations.get(id) else { continue };
+            let (change, seed) = match item {
+                Item::Change { key, wanted, .. } => (Some((key, wanted)), &[][..]),
+                Item::Seed { objects, .. } => (None, objects.as_slice()),
+            };
+            for (key, wanted) in change.into_iter().chain(seed.iter().map(|(key, wanted)| (key, wanted))) {
+                if let Wanted::Reread { blob, .. } = wanted
+                    && !self.has(&target(id, destination, key, &Author::Unknown), blob.as_ref())?
+                {
+                    keys.push(key.clone());
+                }
+            }
+        }
+        if !keys.is_empty() {
+            self.context.again.announce(keys);
+        }
+        Ok(())
+    }
+
+    /// Whether Git has what this object was, as far as a blob tells: a Secret
+    /// is encrypted there.
+    fn has(&mut self, target: &Target<'_>, blob: Option<&ObjectId>) -> Result<bool, PlanError> {
+        Ok(blob.is_some() && !is_secret(target.key) && self.draft.file(&target.path)?.as_ref() == blob)
+    }
+
     fn change(&mut self, target: &Target<'_>, wanted: &Wanted) -> Result<(), PlanError> {
         match wanted {
             Wanted::State(state) => self.put(target, state),
             Wanted::Gone(version) => self.remove(target, version),
-            Wanted::Reread { version, hash } => match (self.context.read)(target.key)? {
-                Some(state) if content_hash(&state.yaml) == *hash => self.put(target, &state),
+            Wanted::Reread { blob, .. } if self.has(target, blob.as_ref())? => self.skip(target, None),
+            Wanted::Reread { version, blob } => match self.context.again.read(target.key)? {
+                Some(state) if blob_id(&state.yaml).ok() == *blob => self.put(target, &state),
                 // Somebody changed it since, and whose event is not here yet.
                 Some(state) => {
                     let author = &target.author.and(&Author::Unknown);

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use tidegate_git::{ObjectId, blob_id};
 use tidegate_model::mirror::ResourceKey;
 use tokio::time::Instant;
 
@@ -35,11 +36,11 @@ pub enum Scope {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Wanted {
     State(State),
-    /// Too much to keep: read it again. The hash of what it was tells whether
-    /// somebody else has changed it since.
+    /// Too much to keep: read it again. What it was as a blob tells whether
+    /// Git has it already, and whether somebody else has changed it since.
     Reread {
         version: Version,
-        hash: u64,
+        blob: Option<ObjectId>,
     },
     Gone(Version),
 }
@@ -161,7 +162,7 @@ impl Queue {
 
     fn keep(&mut self, state: State) -> Wanted {
         if self.weight() + state.yaml.len() > self.bytes_max {
-            return Wanted::Reread { hash: content_hash(&state.yaml), version: state.version };
+            return Wanted::Reread { blob: blob_id(&state.yaml).ok(), version: state.version };
         }
         self.bytes += state.yaml.len();
         Wanted::State(state)
@@ -203,11 +204,6 @@ fn whose(earlier: &Wanted, earlier_author: &Author, later: &What, later_author: 
         (_, What::Delete(_)) | (Wanted::Gone(_), _) => later_author,
         _ => earlier_author.and(&later_author),
     }
-}
-
-/// Tells whether an object that is read again is still what it was.
-pub(super) fn content_hash(yaml: &[u8]) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(yaml)
 }
 
 impl Pending {

@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::again::Again;
 use super::attempt::{Attempt, Attempts, Batch, is_open};
 use super::clone::{BareClone, CloneError, Housekeeping};
 use super::destination::Destination;
@@ -264,14 +265,14 @@ impl Worker {
         let (reader, runtime, files_max) = (self.reader.clone(), Handle::current(), self.config.limits.files_max);
         let planned = tokio::task::spawn_blocking(move || {
             let time_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-            let read = |key: &_| runtime.block_on(reader.read(key));
+            let again = Again::new(reader, runtime);
             let context = Context {
                 operator: &operator,
                 cluster_uid: &cluster_uid,
                 destinations: &destinations,
                 files_max,
                 time_s,
-                read: &read,
+                again: &again,
             };
             let report = Planner::new(&context, &mut draft, &mut memory).write(&batch);
             (report, draft, memory)

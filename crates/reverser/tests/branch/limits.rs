@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_reverser::branch::{Branch, BranchConfig, GitMetrics, Limits, Turns};
+use tidegate_reverser::branch::{Branch, BranchConfig, GitMetrics, Limits, Scope, Turns};
+use tidegate_reverser::change::Listed;
 use tidegate_reverser::secrets::SecretPolicy;
 use tidegate_testkit::git_http::{Mode, PASSWORD};
 use tokio::sync::Semaphore;
@@ -75,6 +76,34 @@ async fn without_room_for_the_states_between_nobody_is_named_for_anothers_change
     );
     let trailers = rig.git("git log --format=%B main~2 | git interpret-trailers --parse | grep Co-authored-by");
     assert_eq!(trailers, "Co-authored-by: alice <alice@example.com>\nCo-authored-by: bob <bob@example.com>");
+}
+
+/// A restart beside a large branch: what there is no room for is read again
+/// only where Git differs.
+#[tokio::test]
+async fn what_git_has_already_is_not_read_again() {
+    let rig = Rig::new();
+    let listed = |values: &[(&str, &str)]| {
+        let listed = |(name, value): &(&str, &str)| Listed { key: key(name), state: state(name, value) };
+        let listed: Vec<_> = values.iter().map(listed).collect();
+        rig.cluster.0.lock().unwrap().extend(listed.iter().map(|of| (of.key.clone(), of.state.clone())));
+        listed
+    };
+    let tight = Limits { pending_bytes_max: 1, ..rig.limits() };
+    for (values, expected) in [
+        (&[("a", "1"), ("b", "1"), ("c", "1")], &["a", "b", "c"][..]),
+        (&[("a", "1"), ("b", "1"), ("c", "1")], &[]),
+        (&[("a", "1"), ("b", "2"), ("c", "1")], &["b"]),
+    ] {
+        let branch = rig.branch_with(tight, destination(SecretPolicy::Skip));
+        let ticket = branch.seed(&id(), Scope::Whole, listed(values));
+        pushed(&branch, ticket).await;
+        branch.stop().await;
+        let mut read = std::mem::take(&mut *rig.cluster.1.lock().unwrap());
+        read.sort();
+        assert_eq!(read, expected, "{values:?}");
+    }
+    assert_eq!(rig.files().len(), 3);
 }
 
 /// As over months: what a push leaves behind does not add up.

@@ -33,13 +33,14 @@ pub struct Rig {
     pub cluster: Arc<Cluster>,
 }
 
-/// What a branch reads again.
+/// What a branch reads again, and the names of what it has read.
 #[derive(Default)]
-pub struct Cluster(pub Mutex<HashMap<ResourceKey, State>>);
+pub struct Cluster(pub Mutex<HashMap<ResourceKey, State>>, pub Mutex<Vec<String>>);
 
 impl Reader for Cluster {
     fn read<'r>(&'r self, key: &'r ResourceKey) -> ReadFuture<'r> {
         let state = self.0.lock().unwrap().get(key).cloned();
+        self.1.lock().unwrap().push(key.name.to_string());
         Box::pin(async move { Ok(state) })
     }
 }
