@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
@@ -103,21 +103,33 @@ pub async fn run(api: Api, options: OperatorOptions, stop: impl Future<Output = 
         uid = meet(&api, |obstacle| standing.waits(obstacle.to_string())) => uid?.into(),
         () = &mut stop => return Ok(()),
     };
-    let term = Term::endless();
-    let mut parts = Parts { api: api.clone(), cluster_uid, options: options.engine.clone(), shared, git_metrics, term };
-    let lease = options.lease.as_ref().map(|of| Lease::new(api, &of.namespace, &of.name, &of.holder, of.rank));
+    let (engine, term) = (options.engine.clone(), Term::endless());
+    let parts = Parts { api, cluster_uid, options: engine, shared, git_metrics, term };
+    take_turns(parts, &options, registration, &standing, stop).await;
+    Ok(())
+}
+
+/// Waits for the lease, works while it has it, and again.
+async fn take_turns(
+    mut parts: Parts,
+    options: &OperatorOptions,
+    registration: Option<Registration>,
+    standing: &Standing,
+    mut stop: Pin<&mut impl Future<Output = ()>>,
+) {
+    let lease = options.lease.as_ref();
+    let lease = lease.map(|of| Lease::new(parts.api.clone(), &of.namespace, &of.name, &of.holder, of.rank));
     loop {
         tokio::select! {
-            term = acquire(lease.as_ref(), &standing) => parts.term = term,
+            term = acquire(lease.as_ref(), standing) => parts.term = term,
             () = &mut stop => {
-                release(lease.as_ref()).await;
-                return Ok(());
+                return release(lease.as_ref()).await;
             }
         }
         tracing::info!("this replica works");
-        let replica = Replica { parts: &parts, lease: lease.as_ref(), standing: &standing };
+        let replica = Replica { parts: &parts, lease: lease.as_ref(), standing };
         match replica.lead(registration.clone(), options.is_ingesting, &mut stop).await {
-            Over::Stopped => return Ok(()),
+            Over::Stopped => return,
             Over::Lost => {}
             Over::Wanted => tracing::info!("handed over to an operator that somebody runs by hand"),
         }

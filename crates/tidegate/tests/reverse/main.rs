@@ -14,6 +14,7 @@ mod people;
 #[path = "../cli/process.rs"]
 mod process;
 mod proof;
+mod replicas;
 mod rig;
 mod start;
 mod storm;

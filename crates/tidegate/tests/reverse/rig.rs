@@ -14,6 +14,9 @@ use tidegate_testkit::place::{Place, wait};
 
 use crate::process::{Running, said, tidegate};
 
+/// A machine that is busy with everything else is no reason to lose a name.
+const PATIENT_S: u32 = 30;
+
 pub struct Plane {
     pub cluster: Cluster,
     pub git: GitHttp,
@@ -50,7 +53,16 @@ impl Plane {
         let (webhook, health) = (free_port(), free_port());
         let kubeconfig = self.cluster.kubeconfig(ADMIN);
         let work_dir = self.scratch.path().join(folder);
-        Start { kubeconfig, work_dir, webhook, called: webhook, health, is_in_pod: false, more: Vec::new() }
+        Start {
+            kubeconfig,
+            work_dir,
+            webhook,
+            called: webhook,
+            health,
+            waited_for_s: PATIENT_S,
+            is_in_pod: false,
+            more: Vec::new(),
+        }
     }
 }
 
@@ -61,6 +73,7 @@ pub struct Start {
     /// Where the API server calls the webhook.
     called: u16,
     health: u16,
+    waited_for_s: u32,
     is_in_pod: bool,
     more: Vec<String>,
 }
@@ -74,6 +87,12 @@ impl Start {
 
     pub fn with(mut self, flags: &[&str]) -> Self {
         self.more.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        self
+    }
+
+    /// How many seconds the API server waits for the webhook.
+    pub fn waited_for(mut self, seconds: u32) -> Self {
+        self.waited_for_s = seconds;
         self
     }
 
@@ -95,8 +114,7 @@ impl Start {
         command.arg("reverse").arg("--kubeconfig").arg(&self.kubeconfig).arg("--work-dir").arg(&self.work_dir);
         command.arg(format!("--webhook-listen=127.0.0.1:{}", self.webhook));
         command.arg(format!("--webhook-url=https://127.0.0.1:{}", self.called));
-        // A machine that is busy with everything else is no reason to lose a name.
-        command.arg("--webhook-timeout-sec=30");
+        command.arg(format!("--webhook-timeout-sec={}", self.waited_for_s));
         command.arg(format!("--health-listen=127.0.0.1:{}", self.health)).args(&self.more);
         if self.is_in_pod {
             command.env("KUBERNETES_SERVICE_HOST", "127.0.0.1");
