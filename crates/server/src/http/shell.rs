@@ -38,7 +38,7 @@ impl Shell {
     pub fn wrap(self, router: Router) -> Router {
         let shutdown = self.shutdown.clone();
         self.checks.register("shutdown", move || {
-            if shutdown.is_draining() { Err("the server is shutting down".into()) } else { Ok(()) }
+            if shutdown.is_leaving() { Err("the server is shutting down".into()) } else { Ok(()) }
         });
         let (limits, counted, health) = (self.limits, self.metrics.clone(), health(self.checks.clone()));
         let around =

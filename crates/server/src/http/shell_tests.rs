@@ -107,7 +107,7 @@ async fn health_is_anonymous_and_readiness_has_reasons() {
 
     is_open.store(true, Ordering::SeqCst);
     assert_eq!(fixture.get("/readyz", &[]).await.0.status(), 200);
-    fixture.shell.shutdown.drain();
+    fixture.shell.shutdown.leave();
     let (response, text) = fixture.get("/readyz", &[]).await;
     assert_eq!((response.status().as_u16(), text.contains("shutting down")), (503, true));
     assert_eq!(fixture.get("/healthz", &[]).await.0.status(), 200);

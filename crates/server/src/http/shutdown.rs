@@ -1,5 +1,5 @@
-//! How the process ends: it drains at the first signal, and stops at the
-//! second.
+//! How the process ends: it leaves and drains at the first signal, and stops
+//! at the second.
 //!
 //! Invariant: a phase never goes back.
 
@@ -10,6 +10,8 @@ use tokio::sync::watch;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Phase {
     Running,
+    /// All is served, and whoever asks is told not to send more.
+    Leaving,
     /// No new work; what runs may finish, what is endless says goodbye.
     Draining,
     /// At once, whatever is still open.
@@ -33,6 +35,14 @@ impl Shutdown {
 
     pub fn is_draining(&self) -> bool {
         self.phase() >= Phase::Draining
+    }
+
+    pub fn is_leaving(&self) -> bool {
+        self.phase() >= Phase::Leaving
+    }
+
+    pub fn leave(&self) {
+        self.advance(Phase::Leaving);
     }
 
     pub fn drain(&self) {
@@ -75,6 +85,8 @@ mod tests {
     async fn phases_go_forward_only() {
         let shutdown = Shutdown::default();
         assert_eq!(shutdown.phase(), Phase::Running);
+        shutdown.leave();
+        assert!(shutdown.is_leaving() && !shutdown.is_draining());
         shutdown.drain();
         shutdown.started().await;
         assert_eq!(shutdown.phase(), Phase::Draining);

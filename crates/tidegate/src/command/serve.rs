@@ -110,6 +110,8 @@ async fn serve(config: Config, reader: Reader) -> Result<ExitCode> {
         tokio::select! {
             outcome = &mut running => return Ok(ended(outcome.context("the server failed")?)),
             signal = signals.next() => {
+                // Whoever sends requests finds somebody else meanwhile.
+                shutdown.leave();
                 // First, while the store still takes what they save.
                 if let Some(manager) = manager.take().filter(|_| !shutdown.is_draining()) {
                     tokio::select! {
