@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tidegate_model::{EventType, GroupResource, Object, ObjectKey, ResourceVersion};
 use tidegate_store::{Selection, Start, Store, StoreError, View, WatchError, WatchItem};
@@ -11,6 +12,9 @@ use tokio::sync::watch;
 
 use super::kinds::{CrdKinds, KindsInForce};
 use crate::identity::Identities;
+
+/// Between two tries to read a store that fails.
+const RELOAD_PAUSE: Duration = Duration::from_secs(1);
 
 /// Told of the kinds in force, before a change of them counts as visible.
 pub type OnKinds = Arc<dyn Fn(&Arc<KindsInForce>) + Send + Sync>;
@@ -53,7 +57,7 @@ impl Follower {
         let kinds = effect.kinds.subscribe();
         let mut progress = HashMap::new();
         for resource in governing() {
-            let known = effect.load(&view, &resource, HashSet::new())?;
+            let known = effect.load(&view, &resource, &HashSet::new())?;
             let (sender, receiver) = watch::channel(view.version());
             progress.insert(resource.clone(), receiver);
             let follow = Follow { store: store.clone(), effect: effect.clone(), resource, known, progress: sender };
@@ -96,9 +100,9 @@ impl Effect {
         &self,
         view: &View,
         resource: &GroupResource,
-        known: HashSet<ObjectKey>,
+        known: &HashSet<ObjectKey>,
     ) -> Result<HashSet<ObjectKey>, StoreError> {
-        let mut changes: HashMap<ObjectKey, Option<Object>> = known.into_iter().map(|key| (key, None)).collect();
+        let mut changes: HashMap<ObjectKey, Option<Object>> = known.iter().map(|key| (key.clone(), None)).collect();
         for stored in view.scan(&Selection::all(resource.clone()), None) {
             let stored = stored?;
             changes.insert(stored.key, Object::from_json(&stored.json));
@@ -143,7 +147,7 @@ impl Follow {
                 WatchError::Closed => return,
                 error => tracing::warn!(resource = %self.resource, %error, "reading again what governs the server"),
             }
-            from = self.reload();
+            from = self.reload().await;
         }
     }
 
@@ -181,15 +185,23 @@ impl Follow {
         self.progress.send_replace(reached);
     }
 
-    fn reload(&mut self) -> ResourceVersion {
-        let view = self.store.view();
-        let before = std::mem::take(&mut self.known);
-        match self.effect.load(&view, &self.resource, before) {
-            Ok(known) => self.known = known,
-            Err(error) => tracing::error!(resource = %self.resource, %error, "what governs the server cannot be read"),
+    /// Until it can be read: what is known stays in force meanwhile, and is
+    /// compared with what is there then.
+    async fn reload(&mut self) -> ResourceVersion {
+        loop {
+            let view = self.store.view();
+            match self.effect.load(&view, &self.resource, &self.known) {
+                Ok(known) => {
+                    self.known = known;
+                    self.effect.publish_kinds();
+                    self.progress.send_replace(view.version());
+                    return view.version();
+                }
+                Err(error) => {
+                    tracing::error!(resource = %self.resource, %error, "what governs the server cannot be read: trying again");
+                    tokio::time::sleep(RELOAD_PAUSE).await;
+                }
+            }
         }
-        self.effect.publish_kinds();
-        self.progress.send_replace(view.version());
-        view.version()
     }
 }
