@@ -23,6 +23,8 @@ pub enum GitError {
     Objects { dir: PathBuf, source: io::Error },
     #[error("failed to read the object {id}: {message}: run `git fsck` in {}", dir.display())]
     Object { id: String, dir: PathBuf, message: String },
+    #[error("the change could not be read within {seconds} s: push it in several steps")]
+    ReadTooSlow { seconds: u64 },
     #[error("reading a repository ended early: {0}")]
     Stopped(String),
     #[error(transparent)]
@@ -35,6 +37,6 @@ impl GitError {
     /// Whether it is for whoever made the commit to mend: it is too much, or
     /// not what a commit can be.
     pub fn is_of_the_commit(&self) -> bool {
-        matches!(self, Self::TooMuch { .. } | Self::Tree(_))
+        matches!(self, Self::TooMuch { .. } | Self::ReadTooSlow { .. } | Self::Tree(_))
     }
 }

@@ -1,11 +1,12 @@
-//! Bare repositories, read and served through the `git` program; commits
-//! built in memory.
+//! Bare repositories, served through the `git` program and read in this
+//! process; commits built in memory.
 //!
 //! Invariants: no kind and no HTTP is known here; every call runs without the
 //! user's configuration; a ref moves only inside git's own fetch, in
 //! `move_refs`, or by a push (`refs`), which name the value that they expect.
 
 mod authors;
+mod beside;
 mod blobs;
 pub mod credentials;
 mod diff;

@@ -3,12 +3,18 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tokio::process::Command;
 
+use crate::beside::beside;
 use crate::blobs::{self, BlobLimits, Blobs};
 use crate::error::GitError;
+use crate::objects::Objects;
 use crate::program::{Program, failed, finish, succeed};
+
+/// Of one change: a million files take a second, and longer from a slow disk.
+const BLOBS_TIME_MAX: Duration = Duration::from_secs(300);
 
 /// A commit, a tree or a blob, in hex as git writes it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -113,7 +119,8 @@ impl Repository {
 
     /// The contents of `ids`, each asked for once.
     pub async fn blobs(&self, ids: Vec<ObjectId>, limits: BlobLimits) -> Result<Blobs, GitError> {
-        blobs::read(self.command(), &self.dir, ids, limits).await
+        let repository = self.clone();
+        beside(BLOBS_TIME_MAX, move |patience| blobs::read(&Objects::open(&repository, patience)?, ids, limits)).await
     }
 
     /// Where the objects of a push are.

@@ -9,8 +9,11 @@ mod folder;
 mod tests;
 mod walk;
 
+use std::time::Duration;
+
 use gix_hash::oid;
 
+use crate::beside::beside;
 use crate::error::GitError;
 use crate::objects::{OBJECT_BYTES_MAX, Objects};
 use crate::repository::{ObjectId, Repository};
@@ -48,6 +51,10 @@ const CHANGED_BYTES_MAX: usize = 512 << 20;
 const LEVELS_MAX: usize = 1_000;
 /// Two folders of the largest size that an object may have.
 const OPEN_BYTES_MAX: usize = 2 * OBJECT_BYTES_MAX;
+
+/// A million files take two seconds. But a tree may be stored as the difference
+/// from a large one, and then reading it takes any time.
+const TIME_MAX: Duration = Duration::from_secs(120);
 
 /// What one difference may cost.
 #[derive(Clone, Copy, Debug)]
@@ -92,13 +99,12 @@ impl Repository {
     /// in the order of the paths' bytes.
     pub async fn diff(&self, old: &ObjectId, new: &ObjectId, path: &str) -> Result<Vec<Changed>, GitError> {
         let (repository, old, new, path) = (self.clone(), old.clone(), new.clone(), path.to_owned());
-        let walk = move || {
-            let objects = Objects::open(&repository)?;
+        beside(TIME_MAX, move |patience| {
+            let objects = Objects::open(&repository, patience)?;
             let (old, new) = (objects.tree_of(&old)?, objects.tree_of(&new)?);
             Walk::new(&objects, &path, Limits::default()).run(old, new)
-        };
-        // It ends by its limits if nobody waits for it any more.
-        tokio::task::spawn_blocking(walk).await.map_err(|error| GitError::Stopped(error.to_string()))?
+        })
+        .await
     }
 }
 
