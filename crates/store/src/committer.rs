@@ -134,6 +134,7 @@ impl Committer {
         let Some(Staged { head, changes, events }) = staged else { return Ok(()) };
         let newest = head.newest;
         self.write_durably(changes, head)?;
+        self.shared.last_changes.note(&events);
         self.shared.hub.publish(&events, newest);
         self.shared.counters.events.fetch_add(events.len() as u64, Relaxed);
         Ok(())

@@ -11,6 +11,7 @@ use tidegate_model::ResourceVersion;
 
 use crate::engine::Engine;
 use crate::hub::Hub;
+use crate::last_change::LastChanges;
 use crate::list::HeldViews;
 use crate::stats::Counters;
 use crate::{Options, View, WatchError};
@@ -19,6 +20,7 @@ pub(crate) struct Shared {
     pub options: Options,
     pub engine: Arc<dyn Engine>,
     pub hub: Arc<Hub>,
+    pub last_changes: LastChanges,
     pub counters: Counters,
     pub held: HeldViews,
     view: ArcSwap<View>,
@@ -30,6 +32,7 @@ impl Shared {
     pub fn new(engine: Arc<dyn Engine>, options: Options, view: View) -> Self {
         Self {
             hub: Hub::new(view.version(), &options),
+            last_changes: LastChanges::new(view.version(), options.clock.now_ms()),
             counters: Counters::default(),
             held: HeldViews::new(&options),
             view: ArcSwap::from_pointee(view),

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use tidegate_model::ResourceVersion;
+use tidegate_model::{GroupResource, ResourceVersion};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::committer::{Command, Committer, Request};
 use crate::engine::Engine;
 use crate::head::{Head, Window};
+use crate::last_change::LastChange;
 use crate::list::{self, ListRequest, Page};
 use crate::maintenance::Maintenance;
 use crate::shared::Shared;
@@ -128,6 +129,12 @@ impl Store {
 
     pub fn watch(&self, selection: Selection, start: Start) -> Result<Watcher, WatchError> {
         Watcher::new(self.0.shared.clone(), selection, start)
+    }
+
+    /// Of any object of a resource; since before the store was opened, if it
+    /// has not changed since.
+    pub fn last_change(&self, resource: &GroupResource) -> LastChange {
+        self.0.shared.last_changes.of(resource)
     }
 
     pub fn window(&self) -> Window {

@@ -40,6 +40,16 @@ pub enum WatchItem {
     Bookmark { version: ResourceVersion, initial_end: bool },
 }
 
+impl WatchItem {
+    /// What the reader knows of then.
+    fn version(&self) -> ResourceVersion {
+        match self {
+            Self::Event { event, .. } => event.version,
+            Self::Bookmark { version, .. } => *version,
+        }
+    }
+}
+
 pub struct Watcher {
     shared: Arc<Shared>,
     selection: Arc<Selection>,
@@ -103,7 +113,8 @@ impl Watcher {
             if !items.is_empty() {
                 let events = items.iter().filter(|item| matches!(item, WatchItem::Event { .. })).count();
                 self.shared.counters.events_sent.fetch_add(events as u64, Relaxed);
-                (self.told, self.told_at) = (self.cursor, Instant::now());
+                self.told = items.last().map_or(self.told, WatchItem::version);
+                self.told_at = Instant::now();
                 return Ok(items);
             }
         }
@@ -137,8 +148,11 @@ impl Watcher {
             Live::Behind => self.take_log().await,
             Live::Closed => Err(WatchError::Closed),
             Live::UpTo(version) => {
-                self.lagging = None;
                 self.cursor = self.cursor.max(version);
+                if self.lagging.take().is_some() {
+                    // It has read the log to its end, and learns so at once.
+                    return Ok(self.bookmark());
+                }
                 let due = self.told_at + self.bookmark_interval();
                 if due > Instant::now() {
                     tokio::select! {

@@ -12,7 +12,7 @@ use tidegate_runtime::{
 
 use super::part::{Ahead, Summary};
 use super::record::RECORD_FORMAT;
-use super::{API_VERSION, Catalog, CatalogKind, Facts, Reviewed, Touched as Concerned};
+use super::{API_VERSION, Catalog, CatalogKind, Facts, NamespaceId, Reviewed, Slot, Touched as Concerned};
 use crate::report::Report;
 
 /// Adds a controller for each kind of the catalogue; they share one index.
@@ -37,7 +37,7 @@ impl CatalogIndex {
     /// What there is to write: `None` if the object is gone or its status
     /// says it already. While the index is loaded, also if it takes more than
     /// what a preview of it has.
-    pub fn due(&self, key: &ObjectKey) -> Option<Report> {
+    pub fn due(&self, key: &ObjectKey) -> Option<Due> {
         self.ahead.due(key).unwrap_or_else(|| self.read().due(key))
     }
 
@@ -50,13 +50,47 @@ impl CatalogIndex {
     }
 }
 
+/// What there is to write of an object.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Due {
+    pub report: Report,
+    /// What it refers to and is not in the index, which is why it is not ready.
+    pub missing: Vec<ObjectKey>,
+}
+
 impl Catalog {
-    pub(super) fn due(&self, key: &ObjectKey) -> Option<Report> {
+    pub(super) fn due(&self, key: &ObjectKey) -> Option<Due> {
         let (kind, namespace) = (CatalogKind::of(&key.resource)?, key.namespace.as_deref()?);
         let report = self.plan(kind, namespace, &key.name)?;
-        (!self.says(kind, namespace, &key.name, &report)).then_some(report)
+        if self.says(kind, namespace, &key.name, &report) {
+            return None;
+        }
+        let namespace = self.namespaces.find(namespace)?;
+        let slot = self.find(kind, namespace, &key.name)?;
+        Some(Due { report, missing: self.missing(kind, namespace, slot) })
+    }
+
+    fn missing(&self, kind: CatalogKind, namespace: NamespaceId, slot: Slot) -> Vec<ObjectKey> {
+        let Some(facts) = self.facts(kind, slot) else { return Vec::new() };
+        let exists =
+            |kind, name| self.find(kind, namespace, name).is_some_and(|slot| self.common(kind, slot).is_some());
+        let above = if kind == CatalogKind::CategoryTaxonomy { self.taxonomy.missing_above(slot) } else { None };
+        let above = above.map(|name| (CatalogKind::CategoryTaxonomy, name));
+        let missing = facts.references().filter(|(kind, name)| !exists(*kind, name)).chain(above);
+        let key = |(kind, name): (CatalogKind, &str)| ObjectKey {
+            resource: kind.resource(),
+            namespace: Some(self.namespaces.name(namespace)),
+            name: name.into(),
+        };
+        let mut missing: Vec<ObjectKey> = missing.take(MISSING_MAX).map(key).collect();
+        missing.dedup();
+        missing
     }
 }
+
+/// So many are looked for before they are reported: one that is there tells
+/// that the index is behind.
+const MISSING_MAX: usize = 16;
 
 impl Index for CatalogIndex {
     fn kinds(&self) -> Vec<Kind> {
@@ -170,17 +204,32 @@ impl CatalogReconciler {
     pub fn new(kind: CatalogKind, index: Arc<CatalogIndex>, client: Client) -> Self {
         Self { kind: kind.of_runtime(), index, client }
     }
+
+    /// Whether one of them exists, whatever the index says.
+    async fn is_there(&self, missing: &[ObjectKey]) -> Result<bool, ReconcileError> {
+        for key in missing {
+            let Some(kind) = CatalogKind::of(&key.resource) else { continue };
+            if self.client.get(&kind.of_runtime(), key).await?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }
 
 impl Reconciler for CatalogReconciler {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Next, ReconcileError> {
-        if self.index.due(key).is_none() {
+        let Some(Due { missing, .. }) = self.index.due(key) else { return Ok(Next::AwaitChange) };
+        // Kinds are watched one by one: of what came in one push, the index
+        // may know the half. It wakes us when it knows the rest.
+        if self.is_there(&missing).await? {
             return Ok(Next::AwaitChange);
         }
         let patch = |item: &Item| {
-            // An index that has not seen this generation is about to, and
-            // wakes us then: what it knows is of another spec.
-            let report = self.index.due(key).filter(|report| report.generation() == item.generation());
+            // The same for an index that has not seen this generation: what it
+            // knows is of another spec.
+            let due = self.index.due(key).filter(|due| due.missing == missing);
+            let report = due.map(|due| due.report).filter(|report| report.generation() == item.generation());
             Ok(report.map(|report| report.patch()))
         };
         self.client.report(&self.kind, key, patch).await?;

@@ -17,10 +17,9 @@ use serde_json::Value;
 use tidegate_model::ObjectKey;
 use tidegate_runtime::{BoxError, Change, Kind, Preview, Touched};
 
-use super::index::{facts_of, objects_of};
+use super::index::{Due, facts_of, objects_of};
 use super::record::{Around, Record};
 use super::{Catalog, CatalogKind, Facts, Slot, Touched as Concerned};
-use crate::report::Report;
 
 /// Of all records together: names that are referred to and have no object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -82,7 +81,7 @@ impl Part {
         self.asked.contains(key) && !self.unsure.contains(key)
     }
 
-    pub fn due(&self, key: &ObjectKey) -> Option<Report> {
+    pub fn due(&self, key: &ObjectKey) -> Option<Due> {
         if self.answers(key) { self.catalog.due(key) } else { None }
     }
 
@@ -209,7 +208,7 @@ enum Answering {
 
 impl Ahead {
     /// `None` if it is not for a part to say; otherwise what there is to write.
-    pub fn due(&self, key: &ObjectKey) -> Option<Option<Report>> {
+    pub fn due(&self, key: &ObjectKey) -> Option<Option<Due>> {
         match &*self.read() {
             Answering::Whole => None,
             Answering::Part(part) => Some(part.due(key)),

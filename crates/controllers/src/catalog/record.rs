@@ -112,7 +112,7 @@ impl Catalog {
         }
     }
 
-    fn facts(&self, kind: CatalogKind, slot: Slot) -> Option<Facts<'_>> {
+    pub(super) fn facts(&self, kind: CatalogKind, slot: Slot) -> Option<Facts<'_>> {
         match kind {
             CatalogKind::CategoryTaxonomy => self.category_facts(slot).map(Facts::Category),
             CatalogKind::Collection => self.collection_facts(slot).map(Facts::Collection),

@@ -124,6 +124,15 @@ impl Taxonomy {
         Some(path)
     }
 
+    /// The name that its way to a root ends at, because no category has it.
+    pub fn missing_above(&self, slot: Slot) -> Option<&str> {
+        if self.table.facts(slot)?.standing != Standing::Orphaned {
+            return None;
+        }
+        let last = self.upwards(slot).last()?;
+        (!self.table.exists(last)).then(|| self.table.name(last))
+    }
+
     /// The cycle that `slot` is in, from itself upwards; empty if in none.
     pub fn ring(&self, slot: Slot) -> Vec<Slot> {
         // Without children nothing leads back to it; one that leads back is

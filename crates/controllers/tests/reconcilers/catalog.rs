@@ -127,6 +127,37 @@ async fn a_restart_does_not_wait_for_what_its_changes_do_not_need() {
     running.stop().await;
 }
 
+/// Of one push, the watch of one kind may be ahead of that of another.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_there_is_not_called_missing() {
+    let world = World::new();
+    world.apply("namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n");
+    let running = world.manage(HookOptions::default());
+    world.apply("first.yaml", &category("first", ""));
+    world.until_ready("CategoryTaxonomy", "first", "Ready").await;
+    world.hold_back("Product", true);
+    world.hold_back("CategoryTaxonomy", true);
+    push_shop(&world);
+    world.until_ready("File", "desk-lamp-photo", "Ready").await;
+    // In between, something that really is missing.
+    let lonely = "apiVersion: catalog.gitstore.dev/v1beta1\nkind: ProductVariant\nmetadata: {name: lonely, namespace: shop}\nspec: {title: L, sku: L-1, productRef: {name: nobody}}\n";
+    world.apply("lonely.yaml", lonely);
+    world.until_ready("ProductVariant", "lonely", "ProductNotFound").await;
+    assert_eq!(world.ready("ProductVariant", "desk-lamp-black"), "unobserved", "its product exists");
+    world.hold_back("Product", false);
+    world.hold_back("CategoryTaxonomy", false);
+    world.until("every status is ready", all_ready).await;
+    let written = |name: &str| {
+        let state = world.state();
+        let found = state.status_writes.iter().find(|(key, _)| &*key.name == name);
+        found.map(|(_, count)| *count)
+    };
+    for name in ["desk-lamp-black", "desk-lamp-white"] {
+        assert_eq!(written(name), Some(1), "{name} was said to be ready, and nothing before");
+    }
+    running.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_product_moves_and_a_category_is_reparented() {
     let world = World::new();

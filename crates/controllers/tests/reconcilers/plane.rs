@@ -48,7 +48,9 @@ struct Stream {
 #[async_trait]
 impl WatchStream for Stream {
     async fn next(&mut self) -> Result<Vec<WatchEvent>, ApiError> {
+        let mut held_back = self.world.0.held_back.subscribe();
         loop {
+            held_back.wait_for(|held| !held.contains(&*self.kind.kind)).await.map_err(|_| gone())?;
             let (mut events, version) = {
                 let state = self.world.state();
                 served(&state, &self.kind)?;
@@ -60,9 +62,13 @@ impl WatchStream for Stream {
                 self.after = version;
                 return Ok(events);
             }
-            self.changed.changed().await.map_err(|_| ApiError::new(Fault::Unavailable, "the world is gone"))?;
+            self.changed.changed().await.map_err(|_| gone())?;
         }
     }
+}
+
+fn gone() -> ApiError {
+    ApiError::new(Fault::Unavailable, "the world is gone")
 }
 
 fn of_kind(event: &WatchEvent, kind: &Kind) -> bool {

@@ -1,6 +1,6 @@
 //! Objects in memory: pushed through admission, watched by version.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ pub struct Shared {
     pub changed: watch::Sender<ResourceVersion>,
     /// Whether pages of an index's records are given.
     pub gives_records: watch::Sender<bool>,
+    /// Kinds whose watches say nothing after their start.
+    pub held_back: watch::Sender<BTreeSet<String>>,
 }
 
 pub struct Stored {
@@ -65,7 +67,8 @@ impl World {
             fuse: None,
         };
         let (changed, gives_records) = (watch::Sender::new(version), watch::Sender::new(true));
-        Self(Arc::new(Shared { state: Mutex::new(state), changed, gives_records }))
+        let held_back = watch::Sender::default();
+        Self(Arc::new(Shared { state: Mutex::new(state), changed, gives_records, held_back }))
     }
 
     /// A manager with all controllers, which runs until it is dropped.
@@ -77,6 +80,12 @@ impl World {
         let running = manager.clone();
         let task = tokio::spawn(async move { running.run(stopped).await });
         Running { manager, stop, task }
+    }
+
+    pub fn hold_back(&self, kind: &str, holds: bool) {
+        self.0.held_back.send_modify(|held| {
+            let _ = if holds { held.insert(kind.into()) } else { held.remove(kind) };
+        });
     }
 
     pub fn state(&self) -> MutexGuard<'_, Stored> {

@@ -37,8 +37,11 @@ pub struct StateEntry {
 #[derive(Clone, PartialEq, Debug)]
 pub struct SeenController {
     pub report: ControllerReport,
-    /// How far its checkpoint is behind the store.
+    /// How far its checkpoint is behind the store; nothing, if that has gone on
+    /// with other kinds only.
     pub behind_versions: Option<u64>,
+    /// Since when something waits that it has not reconciled, or not even seen.
+    pub behind_since_ms: Option<u64>,
     /// Its leader holds the lease now.
     pub leads: bool,
 }
@@ -133,15 +136,27 @@ impl Api {
             let (name, value) = row?;
             match serde_json::from_slice::<ControllerReport>(&value) {
                 Ok(report) => {
-                    let behind_versions = behind(&report, view.version());
+                    let behind_since_ms = report.behind_since_ms.or_else(|| self.unseen_since(&report));
+                    let behind_versions = match behind_since_ms {
+                        None => Some(0),
+                        Some(_) => behind(&report, view.version()),
+                    };
                     let lease = view.get(&lease_key(&report.lease_namespace, &report.lease_name))?;
                     let leads = lease.is_some_and(|lease| fence(&report).is_held(&lease, Utc::now()));
-                    reports.push(SeenController { report, behind_versions, leads });
+                    reports.push(SeenController { report, behind_versions, behind_since_ms, leads });
                 }
                 Err(error) => tracing::warn!(%name, %error, "a controller's report cannot be read"),
             }
         }
         Ok(reports)
+    }
+
+    /// When its kind last changed, if it has not heard of that.
+    fn unseen_since(&self, report: &ControllerReport) -> Option<u64> {
+        let kind = self.kind(&report.api_version, &report.kind).ok()?;
+        let last = self.0.store.last_change(&kind.kind.resource);
+        let received: Option<ResourceVersion> = report.received.as_deref().and_then(|version| version.parse().ok());
+        received.is_none_or(|received| received < last.version).then_some(last.time_ms)
     }
 
     pub fn quarantine(&self, session: &Session, controller: Option<&str>) -> Result<Vec<QuarantinedKey>, ApiError> {

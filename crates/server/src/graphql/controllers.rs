@@ -115,7 +115,7 @@ fn change(mut change: Arguments) -> Result<(String, Option<Bytes>), ApiError> {
     Ok((name, value.map(Bytes::from)))
 }
 
-fn controller(SeenController { report, behind_versions, leads }: &SeenController) -> Value {
+fn controller(SeenController { report, behind_versions, behind_since_ms, leads }: &SeenController) -> Value {
     json!({
         "name": report.controller,
         "apiVersion": report.api_version,
@@ -134,7 +134,7 @@ fn controller(SeenController { report, behind_versions, leads }: &SeenController
         "checkpoint": report.checkpoint,
         "received": report.received,
         "behindVersions": behind_versions,
-        "behindSinceTime": report.behind_since_ms.and_then(time),
+        "behindSinceTime": behind_since_ms.and_then(time),
     })
 }
 
@@ -259,8 +259,15 @@ fn controller_type() -> TypeDef {
             ("panics", count("panics")),
             ("checkpoint", text("checkpoint").describe("Everything up to this version is reconciled or recorded.")),
             ("received", text("received")),
-            ("behindVersions", scalar("behindVersions", "Int64").describe("Of the whole store, other kinds included.")),
-            ("behindSinceTime", text("behindSinceTime").describe("Null if nothing waits to be reconciled.")),
+            (
+                "behindVersions",
+                scalar("behindVersions", "Int64")
+                    .describe("0 if nothing waits; otherwise of the whole store, other kinds included."),
+            ),
+            (
+                "behindSinceTime",
+                text("behindSinceTime").describe("Null if nothing waits to be reconciled, or to be seen."),
+            ),
         ],
     )
 }

@@ -94,7 +94,7 @@ macro_rules! store_contract {
             transitions_are_the_same_live_and_replayed, bookmarks_reach_idle_and_filtered,
             a_transaction_arrives_in_order, scopes_and_names, channels_go_with_their_watchers,
             closing_ends_watchers_after_the_last_event, dropping_a_wait_loses_nothing, the_window_moves_on,
-            the_window_ends_without_writes,             watchers_are_limited);
+            the_window_ends_without_writes, watchers_are_limited, who_was_behind_learns_that_it_is_not);
     };
     (@cases $open:path, $module:ident: $($case:ident),*) => {
         mod $module {

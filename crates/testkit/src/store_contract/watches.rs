@@ -47,6 +47,19 @@ pub async fn resumes_exactly(open: &Open) {
     }
 }
 
+pub async fn who_was_behind_learns_that_it_is_not(open: &Open) {
+    let Fixture { store, guard: _guard } = open(quiet());
+    for path in ["a/1", "b/1", "b/2"] {
+        store.commit(put(path, "", json!({}))).await.unwrap();
+    }
+    let newest = store.view().version();
+    let of_a = Selection { namespace: Some("a".into()), ..select("") };
+    let mut watcher = store.watch(of_a, Start::After(store.epoch())).unwrap();
+    let items = take(&mut watcher, 2).await;
+    assert_eq!(items.iter().map(describe).collect::<Vec<_>>(), ["ADDED a/1", "BOOKMARK"]);
+    assert!(matches!(items[1], WatchItem::Bookmark { version, .. } if version == newest), "{items:?}");
+}
+
 pub async fn stale_future_and_foreign_cursors(open: &Open) {
     let Fixture { store, guard: _guard } = open(quiet());
     let newest = store.commit(put("a/1", "", json!({}))).await.unwrap().version;
