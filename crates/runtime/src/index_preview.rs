@@ -15,9 +15,11 @@ use crate::indexer::change;
 use crate::plane::STATE_NAMES_MAX;
 use crate::{ApiError, BoxError, Change, Durable, Kind, Plane, Preview, StateRow, Touched, WatchEvent, rows};
 
-/// Events that wait for the whole index: of about 2 KiB each, so 20 MiB. With
-/// more, what the changes need is no small part of the index any more.
+/// Events that wait for the whole index. With more, what the changes need is no
+/// small part of it any more.
 const EVENTS_MAX: usize = 10_000;
+/// Of their objects, which have about 2 KiB each; one batch may go beyond.
+const EVENT_BYTES_MAX: usize = 64 << 20;
 /// Of about 200 bytes each; an event needs four or five.
 const RECORDS_MAX: usize = 5 * EVENTS_MAX;
 /// Records that call for others, one after the other: a category for its
@@ -31,13 +33,14 @@ pub(crate) struct Previewing {
     saved: Saved,
     preview: Box<dyn Preview>,
     events: usize,
+    event_bytes: usize,
     records: usize,
     is_open: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
 enum Stopped {
-    #[error("there are more than {EVENTS_MAX} changes")]
+    #[error("there are more than {EVENTS_MAX} changes, or {} MiB of them", EVENT_BYTES_MAX >> 20)]
     Events,
     #[error("the changes need more than {RECORDS_MAX} records, or {ROUNDS_MAX} reads one after the other")]
     Records,
@@ -60,6 +63,7 @@ impl Previewing {
             saved: saved.clone(),
             preview,
             events: 0,
+            event_bytes: 0,
             records: 0,
             is_open: true,
         })
@@ -77,6 +81,7 @@ impl Previewing {
     /// Which keys may run now.
     pub async fn take(&mut self, kind: &Kind, events: &[WatchEvent]) -> Touched {
         let mut touched = Touched::of(Stage::Preview);
+        self.event_bytes += events.iter().map(bytes_of).sum::<usize>();
         let changes: Vec<Change<'_>> = events.iter().filter_map(change).collect();
         match self.prepare(kind, &changes).await {
             Ok(()) => self.preview.apply(kind, &changes, &mut touched),
@@ -90,7 +95,7 @@ impl Previewing {
 
     async fn prepare(&mut self, kind: &Kind, changes: &[Change<'_>]) -> Result<(), Stopped> {
         self.events += changes.len();
-        if self.events > EVENTS_MAX {
+        if self.events > EVENTS_MAX || self.event_bytes > EVENT_BYTES_MAX {
             return Err(Stopped::Events);
         }
         let mut needs = self.preview.needs(kind, changes);
@@ -125,5 +130,13 @@ impl Previewing {
             self.preview.load(key, found.get(name).map(|row| &*row.value))?;
         }
         Ok(())
+    }
+}
+
+/// What is kept of it: a deletion brings the last state along.
+fn bytes_of(event: &WatchEvent) -> usize {
+    match event {
+        WatchEvent::Added(item) | WatchEvent::Modified(item) | WatchEvent::Deleted(item) => item.json.len(),
+        WatchEvent::Bookmark(_) => 0,
     }
 }

@@ -184,7 +184,7 @@ impl Server {
     /// Shows the manager of this process in `/metrics` and `/readyz`, which is
     /// red only if it can neither lead nor stand by.
     pub fn watch_controllers(&self, manager: Manager) {
-        self.metrics.register_controllers(manager.clone());
+        self.metrics.register_controllers(manager.clone(), Some(self.api.clone()));
         self.checks.register("controllers", move || manager.health());
     }
 

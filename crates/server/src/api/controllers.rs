@@ -136,7 +136,7 @@ impl Api {
             let (name, value) = row?;
             match serde_json::from_slice::<ControllerReport>(&value) {
                 Ok(report) => {
-                    let behind_since_ms = report.behind_since_ms.or_else(|| self.unseen_since(&report));
+                    let behind_since_ms = self.behind_since_ms(&report);
                     let behind_versions = match behind_since_ms {
                         None => Some(0),
                         Some(_) => behind(&report, view.version()),
@@ -151,8 +151,13 @@ impl Api {
         Ok(reports)
     }
 
-    /// When its kind last changed, if it has not heard of that.
-    fn unseen_since(&self, report: &ControllerReport) -> Option<u64> {
+    /// Since when something waits that a controller has not reconciled, or not
+    /// even heard of: then, when its kind last changed.
+    pub fn behind_since_ms(&self, report: &ControllerReport) -> Option<u64> {
+        report.behind_since_ms.or_else(|| self.unseen_since_ms(report))
+    }
+
+    fn unseen_since_ms(&self, report: &ControllerReport) -> Option<u64> {
         let kind = self.kind(&report.api_version, &report.kind).ok()?;
         let last = self.0.store.last_change(&kind.kind.resource);
         let received: Option<ResourceVersion> = report.received.as_deref().and_then(|version| version.parse().ok());

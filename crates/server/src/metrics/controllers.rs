@@ -10,19 +10,34 @@ use prometheus_client::registry::Unit;
 use tidegate_runtime::{ControllerReport, Manager};
 
 use super::Metrics;
+use crate::api::Api;
 
 impl Metrics {
-    pub fn register_controllers(&self, manager: Manager) {
-        self.register(Box::new(ControllerCollector(manager)));
+    /// Without an API, a controller is behind by what it has heard of alone.
+    pub fn register_controllers(&self, manager: Manager, api: Option<Api>) {
+        self.register(Box::new(ControllerCollector { manager, api }));
     }
 }
 
-struct ControllerCollector(Manager);
+struct ControllerCollector {
+    manager: Manager,
+    api: Option<Api>,
+}
+
+impl ControllerCollector {
+    fn reports(&self) -> Vec<ControllerReport> {
+        let mut reports = self.manager.reports();
+        if let Some(api) = &self.api {
+            reports.iter_mut().for_each(|report| report.behind_since_ms = api.behind_since_ms(report));
+        }
+        reports
+    }
+}
 
 impl Collector for ControllerCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let reports = self.0.reports();
-        let leading = ConstGauge::new(i64::from(self.0.is_leading()));
+        let reports = self.reports();
+        let leading = ConstGauge::new(i64::from(self.manager.is_leading()));
         let help = "Whether this process runs the controllers, or stands by";
         leading.encode(encoder.encode_descriptor("controller_leading", help, None, leading.metric_type())?)?;
         for (name, help, unit, value) in gauges() {

@@ -92,7 +92,7 @@ impl Observer {
         let (checks, metrics) = (Arc::new(Checks::default()), Arc::new(Metrics::default()));
         let health = manager.clone();
         checks.register("controllers", move || health.health());
-        metrics.register_controllers(manager.clone());
+        metrics.register_controllers(manager.clone(), None);
         let limits = Limits { connections_max: CONNECTIONS_MAX, ..Limits::default() };
         let (url, shutdown) = (listener.url(), Shutdown::default());
         let router = observed(checks, metrics.clone(), limits);
