@@ -42,8 +42,8 @@ const CONTROLLERS_EXAMPLES: &str = "\
 LEADER is the manager that runs a controller: `NAME (gone)` if its lease has ended, `none (WHY)` for
 a hook that cannot be used, with what is wrong below the table. The controller of a hook is called
 hook.HOOK.HASH, that of one that could never start hook.HOOK.
-OLDEST is how long the first in the queue waits, BEHIND-FOR how long a change that is not reconciled.
-VERSIONS-BEHIND 0 says that every change of its kind is seen and reconciled.
+OLDEST is how long the first in the queue has waited, BEHIND-FOR how long the oldest change that is
+not reconciled. VERSIONS-BEHIND 0 says that every change of its kind is seen and reconciled.
 
 Examples:
   tidegate controllers
