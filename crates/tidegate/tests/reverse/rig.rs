@@ -1,10 +1,11 @@
-//! One control plane for all tests of this binary, one test at a time: each
-//! runs an operator, and an operator works for the whole cluster.
+//! A few control planes for all tests of this binary, one test at a time on
+//! each: it runs an operator, and an operator works for the whole cluster.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use tidegate_testkit::cluster::{ADMIN, ALICE, BOB, Cluster, Options};
@@ -17,16 +18,65 @@ use crate::process::{Running, said, tidegate};
 /// A machine that is busy with everything else is no reason to lose a name.
 const PATIENT_S: u32 = 30;
 
+/// Tests mostly wait, and a control plane takes half a GiB and some seconds of a
+/// core to start.
+const PLANES_MAX: usize = 3;
+
 pub struct Plane {
     pub cluster: Cluster,
     pub git: GitHttp,
     pub scratch: Scratch,
 }
 
-/// Held for the length of a test; one that failed left nothing that runs.
-pub fn plane() -> MutexGuard<'static, Plane> {
-    static PLANE: LazyLock<Mutex<Plane>> = LazyLock::new(|| Mutex::new(Plane::start()));
-    PLANE.lock().unwrap_or_else(PoisonError::into_inner)
+static POOL: Mutex<Pool> = Mutex::new(Pool { idle: Vec::new(), started: 0 });
+static GIVEN_BACK: Condvar = Condvar::new();
+
+struct Pool {
+    idle: Vec<Plane>,
+    started: usize,
+}
+
+/// A plane for the length of a test; one that failed left nothing that runs.
+pub struct Held(Option<Plane>);
+
+pub fn plane() -> Held {
+    let pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    let wait = |pool: &mut Pool| pool.idle.is_empty() && pool.started == PLANES_MAX;
+    let mut pool = GIVEN_BACK.wait_while(pool, wait).unwrap_or_else(PoisonError::into_inner);
+    if let Some(plane) = pool.idle.pop() {
+        return Held(Some(plane));
+    }
+    pool.started += 1;
+    drop(pool);
+    let mut held = Held(None);
+    held.0 = Some(Plane::start());
+    held
+}
+
+impl Drop for Held {
+    /// One that did not start makes room for another try.
+    fn drop(&mut self) {
+        let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.0.take() {
+            Some(plane) => pool.idle.push(plane),
+            None => pool.started -= 1,
+        }
+        GIVEN_BACK.notify_one();
+    }
+}
+
+impl Deref for Held {
+    type Target = Plane;
+
+    fn deref(&self) -> &Plane {
+        self.0.as_ref().expect("held until it is dropped")
+    }
+}
+
+impl DerefMut for Held {
+    fn deref_mut(&mut self) -> &mut Plane {
+        self.0.as_mut().expect("held until it is dropped")
+    }
 }
 
 impl Plane {
