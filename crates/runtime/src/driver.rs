@@ -3,6 +3,8 @@
 //!
 //! Invariant: one task owns all of it.
 
+mod intake;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,13 +16,12 @@ use tokio::time::Instant;
 use crate::clock::{Clock, stopped};
 use crate::gate::Gate;
 use crate::inbox::{Heard, Inbox};
-use crate::index::{Stage, Touched};
 use crate::indexer::Subscription;
 use crate::known::KnownKeys;
 use crate::ledger::Ledger;
 use crate::left::Left;
-use crate::queue::{Cause, Position, Priority, Queue, Taken, Trigger};
-use crate::reader::{FEED_BATCHES_MAX, Feed, Happened, Listed, Reader, Seen};
+use crate::queue::{Cause, Position, Priority, Queue, Taken};
+use crate::reader::{FEED_BATCHES_MAX, Feed, Reader};
 use crate::rows::{self, Unfinished};
 use crate::saves::{Saved, Saves};
 use crate::stalled::{Marked, Marks, Outcome};
@@ -194,108 +195,6 @@ impl Driver {
 
     fn has_free_worker(&self) -> bool {
         self.workers.len() < self.job.controller.options.concurrency.max(1)
-    }
-
-    fn take_feed(&mut self, feed: Feed) {
-        // Known before it is reconciled: what a crash leaves behind is found.
-        if self.fresh(&feed).next().is_some() {
-            self.held = Some(feed);
-            self.save_known();
-        } else {
-            self.take_known_feed(feed);
-        }
-    }
-
-    /// Keys that must be known before they are reconciled. Of those in events
-    /// not only what came: an earlier term may have seen its end already, and
-    /// forgotten it, without having saved that it did.
-    fn fresh<'f>(&'f self, feed: &'f Feed) -> Box<dyn Iterator<Item = &'f ObjectKey> + 'f> {
-        match feed {
-            Feed::Listed { fresh, .. } | Feed::Touched { fresh, .. } => Box::new(fresh.iter()),
-            Feed::Swept { fresh, .. } => Box::new(fresh.iter().filter(|key| !self.known.contains(key))),
-            Feed::Events { events, .. } => {
-                Box::new(events.iter().map(|seen| &seen.key).filter(|key| !self.known.contains(key)))
-            }
-            Feed::ListEnd { .. } => Box::new(std::iter::empty()),
-        }
-    }
-
-    /// An index may know an object before our own reader does, and an object
-    /// that is reconciled must be known.
-    fn hear_touched(&mut self, touched: Touched) {
-        let fresh = touched.keys().iter().filter(|key| !self.known.contains(key)).cloned().collect();
-        self.take_feed(Feed::Touched { touched, fresh });
-    }
-
-    fn take_known_feed(&mut self, feed: Feed) {
-        match feed {
-            Feed::Touched { touched, fresh } => {
-                fresh.iter().for_each(|key| self.known.insert(key));
-                self.take_touched(&touched);
-            }
-            Feed::Listed { keys, gone, fresh: _ } => {
-                for Listed { key, generation } in &keys {
-                    self.ledger.came(key);
-                    self.ledger.doubt_stalled(key);
-                    self.known.insert(key);
-                    self.add(key, Priority::Low, Some(None), Cause::State { generation: *generation });
-                }
-                for key in &gone {
-                    self.ledger.went(key);
-                    self.known.insert(key);
-                    self.add(key, Priority::Low, Some(None), Cause::Went);
-                }
-            }
-            // Perhaps before the reader has come to it.
-            Feed::Swept { keys, fresh } => {
-                fresh.iter().for_each(|key| self.known.insert(key));
-                self.take_sweep(&keys);
-            }
-            Feed::ListEnd { version } => self.received = Some(version),
-            Feed::Events { events, reached } => {
-                for Seen { key, what, after } in &events {
-                    let cause = match what {
-                        Happened::Changed { generation } => Cause::State { generation: *generation },
-                        Happened::Came { generation } => Cause::Came { generation: *generation },
-                        Happened::Went => Cause::Went,
-                    };
-                    self.known.insert(key);
-                    match what {
-                        Happened::Came { .. } => self.ledger.came(key),
-                        Happened::Went => self.ledger.went(key),
-                        Happened::Changed { .. } => {}
-                    }
-                    self.add(key, Priority::High, Some(Some(*after)), cause);
-                }
-                self.received = Some(reached);
-            }
-        }
-    }
-
-    fn take_touched(&mut self, touched: &Touched) {
-        self.gate.hear(touched);
-        if touched.is_everything() {
-            self.sweep.begin();
-        }
-        // Found again by the next audit, so nothing is owed.
-        let priority = if touched.stage() == Stage::Audit { Priority::Low } else { Priority::High };
-        for key in touched.keys() {
-            self.ledger.touched(key);
-            self.add(key, priority, None, Cause::Touch);
-        }
-        for key in touched.renewed_keys() {
-            self.add(key, priority, None, Cause::Renewed);
-        }
-    }
-
-    fn take_sweep(&mut self, keys: &[Listed]) {
-        for Listed { key, generation } in keys {
-            self.add(key, Priority::Low, None, Cause::State { generation: *generation });
-        }
-    }
-
-    fn add(&mut self, key: &ObjectKey, priority: Priority, owed: Option<Position>, cause: Cause) {
-        self.queue.add(key, Trigger { priority, owed, cause }, self.clock.now());
     }
 
     fn take_finished(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
