@@ -32,10 +32,16 @@ pub(crate) struct Previewing {
     kinds: Vec<Kind>,
     saved: Saved,
     preview: Box<dyn Preview>,
+    spent: Spent,
+    is_open: bool,
+}
+
+/// What is kept until the whole index is there, within limits.
+#[derive(Default, Debug)]
+struct Spent {
     events: usize,
     event_bytes: usize,
     records: usize,
-    is_open: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -62,15 +68,18 @@ impl Previewing {
             kinds: kinds.to_vec(),
             saved: saved.clone(),
             preview,
-            events: 0,
-            event_bytes: 0,
-            records: 0,
+            spent: Spent::default(),
             is_open: true,
         })
     }
 
     pub fn is_open(&self) -> bool {
         self.is_open
+    }
+
+    /// How many it was given.
+    pub fn changes(&self) -> usize {
+        self.spent.events
     }
 
     pub fn close(&mut self) {
@@ -81,32 +90,26 @@ impl Previewing {
     /// Which keys may run now.
     pub async fn take(&mut self, kind: &Kind, events: &[WatchEvent]) -> Touched {
         let mut touched = Touched::of(Stage::Preview);
-        self.event_bytes += events.iter().map(bytes_of).sum::<usize>();
         let changes: Vec<Change<'_>> = events.iter().filter_map(change).collect();
-        match self.prepare(kind, &changes).await {
+        let bytes = events.iter().map(bytes_of).sum();
+        match self.prepare(kind, &changes, bytes).await {
             Ok(()) => self.preview.apply(kind, &changes, &mut touched),
             Err(reason) => {
-                tracing::debug!(index = self.index.name(), %reason, "changes wait until all records of the index are loaded");
+                tracing::info!(index = self.index.name(), %reason, "changes wait until all records of the index are loaded");
                 self.close();
             }
         }
         touched
     }
 
-    async fn prepare(&mut self, kind: &Kind, changes: &[Change<'_>]) -> Result<(), Stopped> {
-        self.events += changes.len();
-        if self.events > EVENTS_MAX || self.event_bytes > EVENT_BYTES_MAX {
-            return Err(Stopped::Events);
-        }
+    async fn prepare(&mut self, kind: &Kind, changes: &[Change<'_>], bytes: usize) -> Result<(), Stopped> {
+        self.spent.on_events(changes.len(), bytes)?;
         let mut needs = self.preview.needs(kind, changes);
         for _ in 0..ROUNDS_MAX {
             if needs.is_empty() {
                 return Ok(());
             }
-            self.records += needs.len();
-            if self.records > RECORDS_MAX {
-                return Err(Stopped::Records);
-            }
+            self.spent.on_records(needs.len())?;
             self.read(&needs).await?;
             needs = self.preview.needs(kind, &[]);
         }
@@ -133,10 +136,48 @@ impl Previewing {
     }
 }
 
+impl Spent {
+    fn on_events(&mut self, events: usize, bytes: usize) -> Result<(), Stopped> {
+        self.events += events;
+        self.event_bytes += bytes;
+        if self.events > EVENTS_MAX || self.event_bytes > EVENT_BYTES_MAX { Err(Stopped::Events) } else { Ok(()) }
+    }
+
+    fn on_records(&mut self, records: usize) -> Result<(), Stopped> {
+        self.records += records;
+        if self.records > RECORDS_MAX { Err(Stopped::Records) } else { Ok(()) }
+    }
+}
+
 /// What is kept of it: a deletion brings the last state along.
 fn bytes_of(event: &WatchEvent) -> usize {
     match event {
         WatchEvent::Added(item) | WatchEvent::Modified(item) | WatchEvent::Deleted(item) => item.json.len(),
         WatchEvent::Bookmark(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_has_limits() {
+        // Batches of events and their bytes, and which of them is one too many.
+        let cases: &[(&[(usize, usize)], Option<usize>)] = &[
+            (&[(1, 2_000), (EVENTS_MAX - 1, 2_000)], None),
+            (&[(EVENTS_MAX, 0), (0, 0), (1, 0)], Some(2)),
+            (&[(1, EVENT_BYTES_MAX), (0, 0)], None),
+            (&[(1, EVENT_BYTES_MAX - 1), (1, 1), (1, 1)], Some(2)),
+            (&[(1, EVENT_BYTES_MAX + 1)], Some(0)),
+        ];
+        for (batches, refused) in cases {
+            let mut spent = Spent::default();
+            let found = batches.iter().position(|(events, bytes)| spent.on_events(*events, *bytes).is_err());
+            assert_eq!(found, *refused, "{batches:?}");
+        }
+        let mut spent = Spent::default();
+        assert!(spent.on_records(RECORDS_MAX).is_ok());
+        assert!(spent.on_records(1).is_err());
     }
 }

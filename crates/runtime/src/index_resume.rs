@@ -62,6 +62,8 @@ impl Indexer {
         }
         held.unsaved = Some(unsaved);
         held.is_loaded();
+        let ahead = held.preview.as_ref().map_or(0, Previewing::changes);
+        tracing::debug!(index = index.name(), changes_taken_ahead = ahead, "all records of the index are loaded");
         for (at, batch) in batches {
             // Whom it concerns the audit finds.
             self.absorb(&kinds[at], &mut held, at, batch);
