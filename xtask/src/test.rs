@@ -11,6 +11,11 @@ use anyhow::{Context, Result, bail};
 const CORPUS_VARIABLE: &str = "TIDEGATE_CRD_CORPUS";
 const CORPUS_BESIDE_ROOT: &str = "../shared/crds";
 
+/// Whoever sets it knows better; so does `--test-threads`.
+const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
+/// Most of the time tests wait: for processes, leases, disks.
+const THREADS_PER_CORE: usize = 2;
+
 pub fn run(args: &[String]) -> Result<()> {
     let root = crate::workspace_root()?;
     let assets = crate::assets::provide()?;
@@ -27,6 +32,10 @@ pub fn run(args: &[String]) -> Result<()> {
     cargo.env(tidegate_assets::FOLDER_VARIABLE, assets.built());
     if let Some(corpus) = corpus(&root) {
         cargo.env(CORPUS_VARIABLE, corpus);
+    }
+    if std::env::var_os(THREADS_VARIABLE).is_none() {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        cargo.env(THREADS_VARIABLE, (cores * THREADS_PER_CORE).to_string());
     }
     let mut child = cargo.spawn().context("failed to start cargo")?;
     let output = child.stdout.take().context("cargo has no output")?;

@@ -161,21 +161,20 @@ fn bytes_of(event: &WatchEvent) -> usize {
 mod tests {
     use super::*;
 
+    /// Batches of events and their bytes, and which of them is one too many.
+    fn check(batches: &[(usize, usize)], refused: Option<usize>) {
+        let mut spent = Spent::default();
+        let found = batches.iter().position(|(events, bytes)| spent.on_events(*events, *bytes).is_err());
+        assert_eq!(found, refused, "{batches:?}");
+    }
+
     #[test]
     fn what_is_kept_has_limits() {
-        // Batches of events and their bytes, and which of them is one too many.
-        let cases: &[(&[(usize, usize)], Option<usize>)] = &[
-            (&[(1, 2_000), (EVENTS_MAX - 1, 2_000)], None),
-            (&[(EVENTS_MAX, 0), (0, 0), (1, 0)], Some(2)),
-            (&[(1, EVENT_BYTES_MAX), (0, 0)], None),
-            (&[(1, EVENT_BYTES_MAX - 1), (1, 1), (1, 1)], Some(2)),
-            (&[(1, EVENT_BYTES_MAX + 1)], Some(0)),
-        ];
-        for (batches, refused) in cases {
-            let mut spent = Spent::default();
-            let found = batches.iter().position(|(events, bytes)| spent.on_events(*events, *bytes).is_err());
-            assert_eq!(found, *refused, "{batches:?}");
-        }
+        check(&[(1, 2_000), (EVENTS_MAX - 1, 2_000)], None);
+        check(&[(EVENTS_MAX, 0), (0, 0), (1, 0)], Some(2));
+        check(&[(1, EVENT_BYTES_MAX), (0, 0)], None);
+        check(&[(1, EVENT_BYTES_MAX - 1), (1, 1), (1, 1)], Some(2));
+        check(&[(1, EVENT_BYTES_MAX + 1)], Some(0));
         let mut spent = Spent::default();
         assert!(spent.on_records(RECORDS_MAX).is_ok());
         assert!(spent.on_records(1).is_err());
