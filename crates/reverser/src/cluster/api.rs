@@ -98,11 +98,19 @@ pub struct Api {
     client: Client,
     address: Arc<str>,
     access: Access,
+    user: Option<Arc<str>>,
 }
 
 impl Api {
     pub fn new(client: Client, address: impl Into<Arc<str>>, access: Access) -> Self {
-        Self { client, address: address.into(), access }
+        Self { client, address: address.into(), access, user: None }
+    }
+
+    /// What the kubeconfig calls whoever asks.
+    #[must_use]
+    pub fn of_user(mut self, user: Option<String>) -> Self {
+        self.user = user.map(Into::into);
+        self
     }
 
     /// Of the API server, for people.
@@ -112,6 +120,10 @@ impl Api {
 
     pub fn access(&self) -> Access {
         self.access
+    }
+
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
     }
 
     pub async fn get(&self, path: &str) -> Result<Value, ApiError> {

@@ -27,10 +27,12 @@ pub enum ConnectError {
 /// service account of the pod, which has no contexts.
 pub async fn connect(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Api, ConnectError> {
     let options = KubeConfigOptions { context: context.map(Into::into), ..Default::default() };
+    let mut user = None;
     let mut config = match (kubeconfig, context) {
         (Some(path), _) => {
             let failed = |error| ConnectError::Kubeconfig { path: path.to_owned(), reason: without_path(&error) };
             let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
+            user = user_of(&kubeconfig, context);
             Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)?
         }
         // Never another cluster than the one that was named.
@@ -42,7 +44,16 @@ pub async fn connect(kubeconfig: Option<&Path>, context: Option<&str>) -> Result
     // Whoever asks has a backoff of their own, and is to know what was said.
     config.default_retry = false;
     let (address, access) = (config.cluster_url.to_string(), access(&config));
-    Ok(Api::new(Client::try_from(config).map_err(ConnectError::Client)?, address, access))
+    if kubeconfig.is_none() && access != Access::Pod {
+        user = Kubeconfig::read().ok().and_then(|kubeconfig| user_of(&kubeconfig, context));
+    }
+    Ok(Api::new(Client::try_from(config).map_err(ConnectError::Client)?, address, access).of_user(user))
+}
+
+fn user_of(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<String> {
+    let name = context.or(kubeconfig.current_context.as_deref())?;
+    let named = kubeconfig.contexts.iter().find(|named| named.name == name)?;
+    named.context.as_ref()?.user.clone()
 }
 
 fn access(config: &Config) -> Access {

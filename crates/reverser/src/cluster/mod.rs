@@ -19,6 +19,6 @@ pub use connect::{ConnectError, connect};
 pub use discovery::{Discovered, discover};
 pub use follow::{Consumer, Cue, Follow, follow};
 pub use meet::meet;
-pub use obstacle::{Access, Obstacle, ObstacleKind};
+pub use obstacle::{Access, Healing, Obstacle, ObstacleKind};
 pub use path::{collection, object};
 pub use vanished::keep_defined;

@@ -1,8 +1,8 @@
 //! What keeps us from the API server, told to people: the place, the reason
 //! and the remedy.
 //!
-//! Invariant: it is final only if nothing but another start can help, because
-//! what is wrong was read at the start and is not read again.
+//! Invariant: waiting for it ends only where nothing but another start can help,
+//! because what is wrong was read at the start and is not read again.
 
 use std::error::Error;
 use std::fmt;
@@ -37,8 +37,20 @@ impl Access {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Obstacle {
     pub kind: ObstacleKind,
+    pub healing: Healing,
     text: String,
-    is_final: bool,
+}
+
+/// Whether waiting is of use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Healing {
+    /// It may heal at any time.
+    Possible,
+    /// Good credentials are refused for a moment, too, by a server that starts
+    /// and by one whose authenticator is away. What is refused for longer is
+    /// not good.
+    Soon,
+    Never,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +80,7 @@ impl Obstacle {
         let (kind, access) = (ObstacleKind::of(error), api.access());
         let reason = error.no_answer().unwrap_or_else(|| error.to_string());
         let (address, place) = (api.address(), access.place());
+        let whose = api.user().map_or_else(|| place.to_owned(), |user| format!("the user {user} in {place}"));
         let text = match kind {
             ObstacleKind::NoAnswer => format!(
                 "cannot reach the API server {address}: {reason}: check that it runs, and that {place} has the right address"
@@ -82,19 +95,14 @@ impl Obstacle {
                 "the certificate of the API server {address} is not valid now: {reason}: renew it, or set the clock of this machine"
             ),
             ObstacleKind::Unauthorized => format!(
-                "the API server {address} does not accept the credentials of {place}: {reason}: renew them there, or choose others"
+                "the API server {address} does not accept the credentials of {whose}: {reason}: renew them there, or choose others"
             ),
             ObstacleKind::Forbidden => format!(
                 "the API server {address} does not allow what the operator needs: {reason}: apply what `tidegate reverse install --print` writes, or bind its ClusterRole and its Role to this user"
             ),
             ObstacleKind::NotReady => format!("the API server {address} is not ready: {reason}"),
         };
-        Self { kind, text, is_final: kind.is_final(access) }
-    }
-
-    /// Whether waiting is of no use.
-    pub fn is_final(&self) -> bool {
-        self.is_final
+        Self { kind, healing: kind.healing(access), text }
     }
 }
 
@@ -108,13 +116,13 @@ impl ObstacleKind {
         }
     }
 
-    fn is_final(self, access: Access) -> bool {
-        match self {
-            Self::Unauthorized => access == Access::Fixed,
-            Self::Untrusted => access != Access::Pod,
+    fn healing(self, access: Access) -> Healing {
+        match (self, access) {
+            (Self::Unauthorized, Access::Fixed) => Healing::Soon,
+            (Self::Untrusted, Access::Fixed | Access::Renewed) => Healing::Never,
             // Servers start, names become known, certificates are renewed and
             // rights are given while we run.
-            Self::NoAnswer | Self::UnknownHost | Self::Untimely | Self::Forbidden | Self::NotReady => false,
+            _ => Healing::Possible,
         }
     }
 }
@@ -163,24 +171,23 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_read_once_is_final() {
+    fn only_what_is_read_once_is_not_waited_for() {
         use Access::{Fixed, Pod, Renewed};
         use ObstacleKind::{Forbidden, NoAnswer, NotReady, Unauthorized, UnknownHost, Untimely, Untrusted};
         let (unknown, expired) = (rustls::CertificateError::UnknownIssuer, rustls::CertificateError::Expired);
-        for (error, kind, finals) in [
-            (refused(401), Unauthorized, &[Fixed][..]),
-            (refused(403), Forbidden, &[]),
-            (refused(404), NotReady, &[]),
-            (refused(503), NotReady, &[]),
-            (tls(unknown), Untrusted, &[Fixed, Renewed]),
-            (tls(expired), Untimely, &[]),
-            (plain("dns error"), UnknownHost, &[]),
-            (plain("connection refused"), NoAnswer, &[]),
+        let always = [Healing::Possible; 3];
+        for (error, kind, healing) in [
+            (refused(401), Unauthorized, [Healing::Soon, Healing::Possible, Healing::Possible]),
+            (refused(403), Forbidden, always),
+            (refused(404), NotReady, always),
+            (refused(503), NotReady, always),
+            (tls(unknown), Untrusted, [Healing::Never, Healing::Never, Healing::Possible]),
+            (tls(expired), Untimely, always),
+            (plain("dns error"), UnknownHost, always),
+            (plain("connection refused"), NoAnswer, always),
         ] {
             assert_eq!(ObstacleKind::of(&error), kind, "{error}");
-            for access in [Fixed, Renewed, Pod] {
-                assert_eq!(kind.is_final(access), finals.contains(&access), "{error} {access:?}");
-            }
+            assert_eq!([Fixed, Renewed, Pod].map(|access| kind.healing(access)), healing, "{error}");
         }
     }
 }

@@ -82,7 +82,9 @@ impl DerefMut for Held {
 impl Plane {
     /// `tidegate reverse install --print | kubectl apply -f -`
     fn start() -> Self {
-        let (cluster, scratch) = (Cluster::start(Options::default()), Scratch::new());
+        // Tokens that are good from one moment on: their Secrets are read at each request.
+        let apiserver_flags = vec!["--enable-bootstrap-token-auth=true".to_owned()];
+        let (cluster, scratch) = (Cluster::start(Options { apiserver_flags, ..Options::default() }), Scratch::new());
         let printed = said(tidegate(scratch.path()).args(["reverse", "install", "--print"])).good();
         let applied = cluster.kubectl(ADMIN, &["apply", "-f", "-"], &printed);
         applied.unwrap_or_else(|complaint| panic!("{complaint}"));
