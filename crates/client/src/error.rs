@@ -1,7 +1,8 @@
 //! Why an operation has no answer.
 
-use std::io;
 use std::path::PathBuf;
+
+use tidegate_files::FileError;
 
 use crate::{Refusal, TokenError};
 
@@ -15,8 +16,8 @@ pub enum ClientError {
     Credentials { host: String },
     #[error(transparent)]
     Token(#[from] TokenError),
-    #[error("failed to read the certificates of {}", path.display())]
-    Certificates { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Certificates(#[from] FileError),
     #[error("{} holds no certificate that can be used: give PEM, `-----BEGIN CERTIFICATE-----`", path.display())]
     NoCertificate { path: PathBuf },
     #[error("failed to set up TLS")]

@@ -1,7 +1,5 @@
 //! Whom this client trusts: the system's roots, or the file that was named.
 
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,11 +8,12 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
+use tidegate_files::FileKind;
 
 use crate::ClientError;
 
-/// Of a file of certificates: a system's has a quarter of a megabyte.
-const CERTIFICATES_BYTES_MAX: u64 = 16 << 20;
+/// A system's bundle has a quarter of a megabyte.
+const CERTIFICATES: FileKind = FileKind { what: "the certificates to trust", bytes_max: 16 << 20 };
 
 /// One configuration for HTTP and for the WebSocket.
 pub fn client_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, ClientError> {
@@ -29,7 +28,7 @@ pub fn client_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, Client
 }
 
 fn roots(path: &Path) -> Result<RootCertStore, ClientError> {
-    let pem = read(path).map_err(|source| ClientError::Certificates { path: path.into(), source })?;
+    let pem = CERTIFICATES.read(path)?;
     let unusable = || ClientError::NoCertificate { path: path.into() };
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&pem) {
@@ -38,24 +37,18 @@ fn roots(path: &Path) -> Result<RootCertStore, ClientError> {
     if roots.is_empty() { Err(unusable()) } else { Ok(roots) }
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut pem = Vec::new();
-    let bytes = File::open(path)?.take(CERTIFICATES_BYTES_MAX + 1).read_to_end(&mut pem)?;
-    if bytes as u64 > CERTIFICATES_BYTES_MAX {
-        return Err(io::Error::other("it has more than 16 MiB, which certificates do not"));
-    }
-    Ok(pem)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_no_file_of_certificates() {
-        for (path, expected) in
-            [("/dev/null", "holds no certificate"), ("/dev/zero", "failed to read"), ("/nowhere", "failed to read")]
-        {
+        for (path, expected) in [
+            ("/dev/null", "holds no certificate"),
+            ("/dev/zero", "has more than 16777216 bytes"),
+            ("/dev", "is a directory"),
+            ("/nowhere", "does not exist"),
+        ] {
             let error = client_config(Some(Path::new(path))).unwrap_err().to_string();
             assert!(error.contains(path) && error.contains(expected), "{error}");
         }

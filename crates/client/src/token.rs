@@ -1,12 +1,14 @@
 //! Where the token comes from.
 
-use std::fs::File;
-use std::io::Read as _;
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::{fmt, io};
+
+use tidegate_files::{FileError, FileKind, Unread};
 
 /// No token is longer; a larger file is not one.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
+/// With room for what surrounds a token: a line end, say.
+const TOKEN_FILE: FileKind = FileKind { what: "the token file", bytes_max: 2 * TOKEN_BYTES_MAX as u64 };
 
 #[derive(Clone)]
 pub enum TokenSource {
@@ -17,8 +19,8 @@ pub enum TokenSource {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    #[error("failed to read the token file {}: write a token there with `tidegate token create … -o FILE`, readable by this user", path.display())]
-    Unreadable { path: PathBuf, source: io::Error },
+    #[error("{0}, or write a token there with `tidegate token create … -o FILE`")]
+    Unreadable(FileError),
     #[error("the token file {} is empty: write a token there with `tidegate token create … -o FILE`", path.display())]
     Empty { path: PathBuf },
     #[error("the token file {} does not hold a token, which is one word of {TOKEN_BYTES_MAX} bytes at most", path.display())]
@@ -31,27 +33,23 @@ impl TokenSource {
     pub fn read(&self) -> Result<String, TokenError> {
         match self {
             Self::Text(text) => is_token(text.trim()).then(|| text.trim().to_owned()).ok_or(TokenError::NotAToken),
-            Self::File(path) => {
-                let path = path.clone();
-                let bytes = match head(&path) {
-                    Ok(bytes) => bytes,
-                    Err(source) => return Err(TokenError::Unreadable { path, source }),
-                };
-                match str::from_utf8(&bytes).map(str::trim) {
-                    Ok("") => Err(TokenError::Empty { path }),
-                    Ok(token) if is_token(token) => Ok(token.to_owned()),
-                    _ => Err(TokenError::FileIsNotAToken { path }),
+            Self::File(path) => match TOKEN_FILE.read_text(path) {
+                Ok(text) => token_of(text.trim(), path),
+                Err(FileError { reason: Unread::TooLarge { .. } | Unread::NotText, path, .. }) => {
+                    Err(TokenError::FileIsNotAToken { path })
                 }
-            }
+                Err(error) => Err(TokenError::Unreadable(error)),
+            },
         }
     }
 }
 
-/// As much of it as shows that it is too long.
-fn head(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(2 * TOKEN_BYTES_MAX as u64).read_to_end(&mut bytes)?;
-    Ok(bytes)
+fn token_of(text: &str, path: &Path) -> Result<String, TokenError> {
+    match text {
+        "" => Err(TokenError::Empty { path: path.to_owned() }),
+        token if is_token(token) => Ok(token.to_owned()),
+        _ => Err(TokenError::FileIsNotAToken { path: path.to_owned() }),
+    }
 }
 
 /// Only what a header may carry.

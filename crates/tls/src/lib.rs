@@ -7,15 +7,16 @@ mod pem;
 #[cfg(test)]
 mod tests;
 
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use std::{fs, io};
 
 use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use tidegate_files::FileError;
 use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 
@@ -35,8 +36,8 @@ pub struct CertificateFiles {
 
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    #[error("failed to read {}: give a readable PEM file", path.display())]
-    Read { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Read(#[from] FileError),
     #[error("{from} holds no {expected}: give a PEM file")]
     NotPem { from: String, expected: &'static str },
     #[error("{cert} and {key} do not belong together or are not usable")]

@@ -1,6 +1,5 @@
 //! PEM, understood.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,8 +7,16 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
+use tidegate_files::FileKind;
 
 use crate::{CertificateError, CertificateFiles};
+
+/// A bundle of all public authorities has a quarter of a megabyte.
+const BUNDLE_BYTES_MAX: u64 = 16 << 20;
+const CERTIFICATE: FileKind = FileKind { what: "the certificate", bytes_max: BUNDLE_BYTES_MAX };
+const AUTHORITIES: FileKind = FileKind { what: "the certificates to trust", bytes_max: BUNDLE_BYTES_MAX };
+/// An RSA key of 16,384 bits has 13 KiB.
+const KEY: FileKind = FileKind { what: "the private key", bytes_max: 1 << 20 };
 
 #[derive(Debug)]
 pub(crate) struct Loaded {
@@ -19,9 +26,9 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     pub fn read(files: &CertificateFiles) -> Result<Self, CertificateError> {
-        let (cert, key) = (read(&files.cert)?, read(&files.key)?);
+        let (cert, key) = (CERTIFICATE.read(&files.cert)?, KEY.read(&files.key)?);
         let certified = certified((&name(&files.cert), &cert), (&name(&files.key), &key))?;
-        let ca = files.ca.as_deref().map(read).transpose()?.unwrap_or(cert);
+        let ca = files.ca.as_deref().map(|ca| AUTHORITIES.read(ca)).transpose()?.unwrap_or(cert);
         Ok(Self { key: Arc::new(certified), ca_pem: String::from_utf8_lossy(&ca).into() })
     }
 
@@ -45,10 +52,6 @@ fn certified(
         key: key_name.to_owned(),
         source,
     })
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
-    fs::read(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
 }
 
 fn name(path: &Path) -> String {

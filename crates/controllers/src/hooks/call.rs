@@ -17,6 +17,7 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::Sha256;
+use tidegate_files::{FileError, FileKind, Unread};
 use url::Url;
 
 use super::answer::{ANSWER_BYTES_MAX, Answer, HookError, judge};
@@ -28,7 +29,7 @@ pub const TIMESTAMP_HEADER: &str = "tidegate-timestamp";
 /// `v1=` and the HMAC-SHA256 of `TIMESTAMP.BODY` in hexadecimal.
 pub const SIGNATURE_HEADER: &str = "tidegate-signature";
 /// A key of a file; longer ones are somebody's mistake.
-const SECRET_BYTES_MAX: u64 = 64 * 1024;
+const SECRET: FileKind = FileKind { what: "the secret", bytes_max: 64 << 10 };
 
 /// Why a hook cannot make calls at all.
 #[derive(Debug, thiserror::Error)]
@@ -37,10 +38,10 @@ pub enum EndpointError {
         "the controller manager has no secrets: give the process that runs it, `tidegate serve` or `tidegate control`, --secrets-dir DIR with files NAMESPACE/NAME/KEY"
     )]
     NoSecrets,
-    #[error("failed to read the secret {0} of the secrets directory")]
-    Secret(String, #[source] std::io::Error),
-    #[error("the secret {0} is empty or longer than 64 KiB")]
-    SecretSize(String),
+    #[error("the secret {label} of the secrets directory {reason}")]
+    Secret { label: String, reason: Unread },
+    #[error("the secret {0} of the secrets directory is empty: write the key to it")]
+    SecretEmpty(String),
     #[error("spec.endpoint.url is not an address that can be called: write it as https://HOST/PATH")]
     Url(#[source] url::ParseError),
     #[error("spec.endpoint.caBundle holds no certificate: it takes PEM, `-----BEGIN CERTIFICATE-----`")]
@@ -206,11 +207,14 @@ pub fn sign(secret: &[u8], timestamp: &str, body: &[u8]) -> String {
 impl SecretFile {
     /// Without the line end that editors leave.
     fn read(&self) -> Result<Vec<u8>, EndpointError> {
-        let fail = |error| EndpointError::Secret(self.label.clone(), error);
-        let size = std::fs::metadata(&self.path).map_err(fail)?.len();
-        let bytes = if size <= SECRET_BYTES_MAX { std::fs::read(&self.path).map_err(fail)? } else { Vec::new() };
+        let label = self.label.clone();
+        let bytes = match SECRET.read(&self.path) {
+            Ok(bytes) => bytes,
+            // By its label: whoever reads the condition need not know the server's folders.
+            Err(FileError { reason, .. }) => return Err(EndpointError::Secret { label, reason }),
+        };
         match bytes.trim_ascii_end() {
-            [] => Err(EndpointError::SecretSize(self.label.clone())),
+            [] => Err(EndpointError::SecretEmpty(label)),
             secret => Ok(secret.to_vec()),
         }
     }

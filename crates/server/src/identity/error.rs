@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
+use tidegate_files::FileError;
 
 /// What a client is told.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -41,6 +42,8 @@ impl AuthError {
 pub enum SetupError {
     #[error("failed to {action} {}", path.display())]
     Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Unread(#[from] FileError),
     #[error("{} has mode {mode:03o}, so others than its owner can read it: run `chmod 600 {}`", path.display(), path.display())]
     Permissions { path: PathBuf, mode: u32 },
     #[error("{} is damaged ({reason}): {remedy}", path.display())]

@@ -4,14 +4,16 @@
 //! owner alone. A crash while it is made leaves no half of it behind.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use tidegate_files::{FileError, FileKind, Opened, Unread};
 
 use super::error::SetupError;
 
 /// No secret of ours is longer; a larger file is not one.
-const SECRET_BYTES_MAX: u64 = 4096;
+const SECRET: FileKind = FileKind { what: "the secret", bytes_max: 4096 };
 const OWNER_ONLY: u32 = 0o600;
 
 /// Reads `name` in `directory`, or creates it with what `make` returns.
@@ -21,27 +23,23 @@ pub(super) fn read_or_create(
     make: impl FnOnce() -> Vec<u8>,
 ) -> Result<Vec<u8>, SetupError> {
     let path = directory.join(name);
-    match File::open(&path) {
-        Ok(file) => read(&path, file),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+    match SECRET.open(&path) {
+        Ok(opened) => read(&path, opened),
+        Err(FileError { reason: Unread::Missing, .. }) => {
             let secret = make();
             create(directory, name, &secret)?;
             Ok(secret)
         }
-        Err(source) => Err(SetupError::Io { action: "open", path, source }),
+        Err(error) => Err(error.into()),
     }
 }
 
-fn read(path: &Path, file: File) -> Result<Vec<u8>, SetupError> {
-    let failed = |source| SetupError::Io { action: "read", path: path.to_owned(), source };
-    // Of the open file, not of the path, which could change in between.
-    let mode = file.metadata().map_err(failed)?.mode() & 0o777;
+fn read(path: &Path, opened: Opened<'_>) -> Result<Vec<u8>, SetupError> {
+    let mode = opened.metadata().mode() & 0o777;
     if mode & !OWNER_ONLY != 0 {
         return Err(SetupError::Permissions { path: path.to_owned(), mode });
     }
-    let mut secret = Vec::new();
-    file.take(SECRET_BYTES_MAX).read_to_end(&mut secret).map_err(failed)?;
-    Ok(secret)
+    Ok(opened.read()?)
 }
 
 fn create(directory: &Path, name: &str, secret: &[u8]) -> Result<(), SetupError> {

@@ -1,15 +1,14 @@
 //! The configuration file: YAML, flattened to keys and texts.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use serde_json::Value;
+use tidegate_files::FileKind;
 use tidegate_model::yaml;
 
-/// A configuration has a few dozen keys; a larger file is not one.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+/// It has a few dozen keys; a larger file is not one.
+const CONFIGURATION: FileKind = FileKind { what: "the configuration", bytes_max: 1 << 20 };
 
 /// A key's path, the text of its value, and where it stands.
 pub struct Entry {
@@ -19,15 +18,7 @@ pub struct Entry {
 }
 
 pub fn read(path: &Path) -> Result<Vec<Entry>> {
-    let reading = || format!("failed to read the configuration {}", path.display());
-    let mut bytes = Vec::new();
-    // Its length says nothing of what is no plain file.
-    let file = File::open(path).with_context(reading)?;
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).with_context(reading)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        bail!("{} has more than {FILE_BYTES_MAX} bytes, a configuration less: is it the right file?", path.display());
-    }
-    let text = String::from_utf8(bytes).ok().with_context(|| format!("{} is not UTF-8 text", path.display()))?;
+    let text = CONFIGURATION.read_text(path)?;
     entries(&text).map_err(|reason| anyhow::anyhow!("{}: {reason}", path.display()))
 }
 

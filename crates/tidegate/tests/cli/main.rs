@@ -8,6 +8,7 @@ mod check;
 mod client;
 mod control;
 mod controllers;
+mod files;
 mod git;
 mod help;
 mod hooks;

@@ -7,11 +7,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tidegate_files::{FileError, FileKind, Unread};
 use tidegate_git::credentials::SecretFiles;
 use tidegate_model::syntax::{check_dns_label, check_dns_subdomain};
 
 /// A bundle of all public authorities has some 220 KiB.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+const FILE: FileKind = FileKind { what: "the secret", bytes_max: 1 << 20 };
 /// So one secret takes 32 MiB of memory at most.
 const FILES_MAX: usize = 32;
 
@@ -25,10 +26,10 @@ pub enum SecretError {
     Name(String),
     #[error("there is no secret {namespace}/{name}: the server looks for a folder of that name in its `secrets.dir`")]
     NotFound { namespace: String, name: String },
-    #[error(
-        "`{key}` of the secret {namespace}/{name} is larger than {FILE_BYTES_MAX} bytes, or one of more than {FILES_MAX} files"
-    )]
-    TooLarge { namespace: String, name: String, key: String },
+    #[error("`{key}` of the secret {namespace}/{name} {reason}")]
+    File { namespace: String, name: String, key: String, reason: Unread },
+    #[error("the secret {namespace}/{name} has more than {FILES_MAX} files: is it the right folder?")]
+    TooMany { namespace: String, name: String },
     #[error("the secret {namespace}/{name} cannot be read")]
     Read { namespace: String, name: String, source: io::Error },
 }
@@ -51,40 +52,44 @@ impl Secrets {
         let (namespace, name) = (namespace.to_owned(), name.to_owned());
         match read_folder(&dir.join(&namespace).join(&name)) {
             Ok(files) => Ok(files),
-            Err(Unread::TooLarge(key)) => Err(SecretError::TooLarge { namespace, name, key }),
-            Err(Unread::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Failure::File { key, reason }) => Err(SecretError::File { namespace, name, key, reason }),
+            Err(Failure::TooMany) => Err(SecretError::TooMany { namespace, name }),
+            Err(Failure::Folder(error)) if error.kind() == io::ErrorKind::NotFound => {
                 Err(SecretError::NotFound { namespace, name })
             }
-            Err(Unread::Io(source)) => Err(SecretError::Read { namespace, name, source }),
+            Err(Failure::Folder(source)) => Err(SecretError::Read { namespace, name, source }),
         }
     }
 }
 
-enum Unread {
-    TooLarge(String),
-    Io(io::Error),
+enum Failure {
+    File { key: String, reason: Unread },
+    TooMany,
+    Folder(io::Error),
 }
 
-impl From<io::Error> for Unread {
+impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Self::Io(error)
+        Self::Folder(error)
     }
 }
 
-fn read_folder(folder: &Path) -> Result<SecretFiles, Unread> {
+fn read_folder(folder: &Path) -> Result<SecretFiles, Failure> {
     let mut files = SecretFiles::new();
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let Ok(key) = entry.file_name().into_string() else { continue };
         // A mounted secret swaps whole folders behind names like `..data`.
-        let metadata = std::fs::metadata(entry.path())?;
-        if key.starts_with('.') || !metadata.is_file() {
+        if key.starts_with('.') || !std::fs::metadata(entry.path())?.is_file() {
             continue;
         }
-        if metadata.len() > FILE_BYTES_MAX || files.len() == FILES_MAX {
-            return Err(Unread::TooLarge(key));
+        if files.len() == FILES_MAX {
+            return Err(Failure::TooMany);
         }
-        files.insert(key, std::fs::read(entry.path())?);
+        match FILE.read(&entry.path()) {
+            Ok(content) => files.insert(key, content),
+            Err(FileError { reason, .. }) => return Err(Failure::File { key, reason }),
+        };
     }
     Ok(files)
 }
@@ -112,14 +117,14 @@ mod tests {
     fn what_is_no_secret() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("shop/large")).unwrap();
-        std::fs::write(dir.path().join("shop/large/token"), vec![0; (FILE_BYTES_MAX + 1) as usize]).unwrap();
+        std::fs::write(dir.path().join("shop/large/token"), vec![0; FILE.bytes_max as usize + 1]).unwrap();
         let secrets = Secrets::new(Some(dir.path().to_owned()));
         for (namespace, name, expected) in [
             ("shop", "absent", "there is no secret shop/absent"),
             ("shop", "..", "`..` cannot be the name"),
             ("shop", "../other/git", "cannot be the name"),
             ("..", "git", "cannot be the name"),
-            ("shop", "large", "`token` of the secret shop/large is larger"),
+            ("shop", "large", "`token` of the secret shop/large has more than 1048576 bytes"),
         ] {
             let error = secrets.read(namespace, name).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
