@@ -1,12 +1,17 @@
 //! The server as one thing: opened in order, run, and closed in reverse.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_runtime::Manager;
 use tidegate_store::{CommitError, OpenError, Store};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::task::JoinError;
 
 use crate::api::{self, Api, FollowError};
 use crate::graphql::limits::Limits as GraphqlLimits;
@@ -19,6 +24,9 @@ use crate::repos::{self, Repos, ReposError};
 
 /// The store's folder in the data directory.
 pub const STORE_DIR: &str = "store";
+/// A start that is told to stop may finish so long what it is at: a commit, or
+/// a table that is read. What takes longer is left as in a crash.
+const STOP_TIME_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -60,11 +68,18 @@ pub enum StartError {
     Manifests(#[from] ManifestsError),
     #[error("failed to open the repositories")]
     Repos(#[from] ReposError),
+    #[error("stopped before it was ready")]
+    Stopped,
 }
 
 /// Bound and ready; serving begins with [`Server::run`].
 pub struct Server {
-    listener: Listener,
+    pub(crate) listener: Listener,
+    pub(crate) wired: Wired,
+}
+
+/// All of a server but its address.
+pub(crate) struct Wired {
     router: axum::Router,
     store: Store,
     api: Api,
@@ -76,24 +91,76 @@ pub struct Server {
     manifests: Option<api::Applied>,
 }
 
+/// How a start ended.
+pub enum Started<T> {
+    Ready(Box<Server>),
+    /// With what told it to stop; the store is closed.
+    Stopped(T),
+}
+
 /// Needs a multi-threaded tokio runtime.
 pub async fn start(options: Options) -> Result<Server, StartError> {
-    // The address first: a second server should fail before it touches data.
-    let listener = Listener::bind(&options.listen)?;
-    create_private_dir(&options.data_dir)?;
-    let store = Store::open(&options.data_dir.join(STORE_DIR), options.store.clone())?;
-    match wire(listener, store.clone(), options).await {
-        Ok(server) => Ok(server),
-        Err(error) => {
-            // Whoever follows it would keep it open.
-            store.close().await;
-            Err(error)
-        }
+    match start_unless(options, std::future::pending::<Infallible>()).await? {
+        Started::Ready(server) => Ok(*server),
+        Started::Stopped(never) => match never {},
     }
 }
 
+/// As [`start`], unless `stop` comes first. Then whoever waits for an answer is
+/// told that there is none, and what was begun is left where a start after a
+/// crash would find it, too.
+pub async fn start_unless<T>(options: Options, stop: impl Future<Output = T>) -> Result<Started<T>, StartError> {
+    // The address first: a second server should fail before it touches data.
+    let listener = Listener::bind(&options.listen)?;
+    create_private_dir(&options.data_dir)?;
+    let stopped = Arc::new(Notify::new());
+    let runtime = Handle::current();
+    // It reads, computes and waits for disks: on a thread of its own it keeps
+    // nobody from hearing that it should stop.
+    let mut opening = tokio::task::spawn_blocking({
+        let stopped = stopped.clone();
+        move || runtime.block_on(open(options, &stopped))
+    });
+    let told = tokio::select! {
+        opened = &mut opening => {
+            let wired = joined(opened)?;
+            return Ok(Started::Ready(Box::new(Server { listener, wired })));
+        }
+        told = stop => told,
+    };
+    stopped.notify_one();
+    let ((), opened) = tokio::join!(listener.turn_away(), tokio::time::timeout(STOP_TIME_MAX, opening));
+    match opened.map(joined) {
+        // It was faster than the word.
+        Ok(Ok(wired)) => wired.store.close().await,
+        // Stopped, or failed for a reason that nobody waits for any more.
+        Ok(Err(_)) => {}
+        Err(_) => tracing::debug!("the start goes on until the process ends"),
+    }
+    Ok(Started::Stopped(told))
+}
+
+fn joined(opened: Result<Result<Wired, StartError>, JoinError>) -> Result<Wired, StartError> {
+    opened.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+async fn open(options: Options, stopped: &Notify) -> Result<Wired, StartError> {
+    let store = Store::open(&options.data_dir.join(STORE_DIR), options.store.clone())?;
+    let wired = tokio::select! {
+        // The word may have come while the store was opened.
+        biased;
+        () = stopped.notified() => Err(StartError::Stopped),
+        wired = wire(store.clone(), options) => wired,
+    };
+    if wired.is_err() {
+        // Whoever follows it would keep it open.
+        store.close().await;
+    }
+    wired
+}
+
 /// With a store that is open, whatever its engine.
-pub(crate) async fn wire(listener: Listener, store: Store, options: Options) -> Result<Server, StartError> {
+pub(crate) async fn wire(store: Store, options: Options) -> Result<Wired, StartError> {
     let Options { data_dir, listen: _, store: _, graphql: graphql_limits, http: http_limits, manifests, repos } =
         options;
     let identities = Arc::new(Identities::new(Tokens::open(&data_dir, Clock::system())?));
@@ -133,18 +200,7 @@ pub(crate) async fn wire(listener: Listener, store: Store, options: Options) -> 
     let git_routes = shell.envelope(git_routes, repos::limits(http_limits, &hosted_limits));
     let webhook_routes = shell.envelope(webhook_routes, repos::webhook_limits(http_limits));
     let router = shell.wrap(graphql::routes(front)).merge(git_routes).merge(webhook_routes);
-    Ok(Server {
-        listener,
-        router,
-        store,
-        api,
-        metrics,
-        checks,
-        shutdown,
-        limits: http_limits,
-        admin_token_path,
-        manifests,
-    })
+    Ok(Wired { router, store, api, metrics, checks, shutdown, limits: http_limits, admin_token_path, manifests })
 }
 
 fn start_api(
@@ -169,34 +225,35 @@ impl Server {
     }
 
     pub fn admin_token_path(&self) -> &Path {
-        &self.admin_token_path
+        &self.wired.admin_token_path
     }
 
     /// What the folder of manifests changed, if one was given.
     pub fn manifests(&self) -> Option<api::Applied> {
-        self.manifests
+        self.wired.manifests
     }
 
     pub fn api(&self) -> &Api {
-        &self.api
+        &self.wired.api
     }
 
     /// Shows the manager of this process in `/metrics` and `/readyz`, which is
     /// red only if it can neither lead nor stand by.
     pub fn watch_controllers(&self, manager: Manager) {
-        self.metrics.register_controllers(manager.clone(), Some(self.api.clone()));
-        self.checks.register("controllers", move || manager.health());
+        self.wired.metrics.register_controllers(manager.clone(), Some(self.wired.api.clone()));
+        self.wired.checks.register("controllers", move || manager.health());
     }
 
     /// For whoever ends the server: signals, or a test.
     pub fn shutdown(&self) -> Shutdown {
-        self.shutdown.clone()
+        self.wired.shutdown.clone()
     }
 
     /// Serves until it is told to stop, then drains and closes the store.
     pub async fn run(self) -> Outcome {
-        let outcome = http::serve(self.listener, self.router, self.limits, self.shutdown, self.metrics).await;
-        self.store.close().await;
+        let Self { listener, wired: Wired { router, store, metrics, shutdown, limits, .. } } = self;
+        let outcome = http::serve(listener, router, limits, shutdown, metrics).await;
+        store.close().await;
         outcome
     }
 }

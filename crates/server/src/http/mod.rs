@@ -11,6 +11,7 @@ mod error;
 mod health;
 mod limits;
 mod listener;
+mod refusal;
 mod request_id;
 mod serve;
 #[cfg(test)]

@@ -6,28 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 
 use super::connection::{self, Shared};
-use super::error::{HttpError, STOPPING};
+use super::error::STOPPING;
 use super::limits::Limits;
-use super::listener::{BACKLOG, Listener, Tls};
+use super::listener::Listener;
+use super::refusal::{Refusals, waiting};
 use super::shutdown::Shutdown;
 use super::stream::Place;
 use super::tls::keep_fresh;
 use crate::metrics::Metrics;
 
-/// Refusals under way at once; beyond, a connection is closed without a word.
-/// Each costs a handshake and a kilobyte for at most [`REFUSAL_TIME`].
-const REFUSALS_MAX: usize = 64;
-const REFUSAL_TIME: Duration = Duration::from_secs(2);
-/// What a refused client may still send; it is read so that closing does not
-/// destroy the answer before the client has read it.
-const REFUSED_BYTES_MAX: u64 = 64 << 10;
 const FULL: &str = "the server has as many connections as it may: try again in a moment";
 /// Out of file descriptors: give connections time to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
@@ -52,13 +43,16 @@ pub async fn serve(
     metrics: Arc<Metrics>,
 ) -> Outcome {
     let Listener { socket, tls, .. } = listener;
-    let acceptor = |of: fn(&Tls) -> &TlsAcceptor| tls.as_ref().map(|tls| of(tls).clone());
     let places = Arc::new(Semaphore::new(limits.connections_max as usize));
     let door = Door {
-        shared: Shared { router, limits, shutdown: shutdown.clone(), tls: acceptor(|tls| &tls.acceptor) },
+        shared: Shared {
+            router,
+            limits,
+            shutdown: shutdown.clone(),
+            tls: tls.as_ref().map(|tls| tls.acceptor.clone()),
+        },
         places: places.clone(),
-        refusals: Arc::new(Semaphore::new(REFUSALS_MAX)),
-        refusal_tls: acceptor(|tls| &tls.refusals),
+        refusals: Refusals::new(tls.as_ref()),
         metrics,
     };
     if let Some(tls) = tls {
@@ -66,7 +60,7 @@ pub async fn serve(
     }
     accept_until_drain(&socket, &door, &shutdown).await;
     // A client that comes after this is told by the kernel, and goes elsewhere.
-    door.turn_away(socket);
+    waiting(socket).for_each(|(stream, peer)| door.refuse(stream, peer, STOPPING));
     drain(&places, &limits, &shutdown).await
 }
 
@@ -115,9 +109,7 @@ async fn drain(places: &Arc<Semaphore>, limits: &Limits, shutdown: &Shutdown) ->
 struct Door {
     shared: Shared,
     places: Arc<Semaphore>,
-    refusals: Arc<Semaphore>,
-    /// The refusal is written as HTTP/1.1, so nothing else is agreed on.
-    refusal_tls: Option<TlsAcceptor>,
+    refusals: Refusals,
     metrics: Arc<Metrics>,
 }
 
@@ -132,49 +124,10 @@ impl Door {
         }
     }
 
-    /// Those whom the kernel let in before it was told not to: they may have
-    /// sent their request, and a reset would tell them nothing.
-    fn turn_away(&self, socket: TcpListener) {
-        // It does not block, and knows of all of them; tokio may not yet.
-        let Ok(socket) = socket.into_std() else { return };
-        for (stream, peer) in (0..BACKLOG).map_while(|_| socket.accept().ok()) {
-            let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-            if let Ok(stream) = stream {
-                self.refuse(stream, peer, STOPPING);
-            }
-        }
-    }
-
     /// It has a place if there is one, which the drain waits for.
     fn refuse(&self, stream: TcpStream, peer: SocketAddr, why: &'static str) {
         self.metrics.connection_refused();
         tracing::debug!(%peer, why, "connection refused");
-        let Ok(permit) = self.refusals.clone().try_acquire_owned() else { return };
-        let (tls, place) = (self.refusal_tls.clone(), self.places.clone().try_acquire_owned().ok());
-        tokio::spawn(async move {
-            let _held = (permit, place);
-            // A client that does not wait for the answer does not get one.
-            let _ = timeout(REFUSAL_TIME, say(why, stream, tls)).await;
-        });
+        self.refusals.refuse(stream, why, self.places.clone().try_acquire_owned().ok());
     }
-}
-
-async fn say(why: &'static str, stream: TcpStream, tls: Option<TlsAcceptor>) -> io::Result<()> {
-    match tls {
-        Some(tls) => write_refusal(why, tls.accept(stream).await?).await,
-        None => write_refusal(why, stream).await,
-    }
-}
-
-async fn write_refusal(why: &'static str, mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
-    let error = HttpError::unavailable(why);
-    let body = serde_json::to_string(&error.body()).map_err(io::Error::other)?;
-    let answer = format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
-         retry-after: 1\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(answer.as_bytes()).await?;
-    stream.shutdown().await?;
-    tokio::io::copy(&mut stream.take(REFUSED_BYTES_MAX), &mut tokio::io::sink()).await.map(drop)
 }

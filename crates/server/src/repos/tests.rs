@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 
 use crate::http::Listener;
-use crate::server::{Options, wire};
+use crate::server::{Options, Server, wire};
 
 /// Only ends a hang.
 const HANG_MAX: Duration = Duration::from_secs(120);
@@ -42,7 +42,8 @@ impl Site {
         let options = Options::on_loopback(dir.path().to_owned(), repos);
         let engine = Arc::new(MemoryEngine::default());
         let store = Store::with_engine(engine.clone(), options.store.clone()).unwrap();
-        let server = wire(Listener::bind(&options.listen).unwrap(), store.clone(), options).await.unwrap();
+        let listener = Listener::bind(&options.listen).unwrap();
+        let server = Server { listener, wired: wire(store.clone(), options).await.unwrap() };
         let token = std::fs::read_to_string(server.admin_token_path()).unwrap();
         let client = Client::new(&server.url(), token.trim());
         tokio::spawn(server.run());

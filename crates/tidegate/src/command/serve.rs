@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tidegate_server::http::{Outcome, Shutdown};
 use tidegate_server::plane::LocalPlane;
-use tidegate_server::server::{self, Server};
+use tidegate_server::server::{self, Server, Started};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -89,15 +89,21 @@ fn flags(args: &ServeArgs) -> Vec<(&'static str, String)> {
 }
 
 async fn serve(config: Config, reader: Reader) -> Result<ExitCode> {
-    let mut signals = Signals::listen()?;
+    let (mut signals, mut impatient) = (Signals::listen()?, Signals::listen()?);
     let data_dir = config.data_dir.clone();
     let (controllers, secrets_dir) = (config.controllers, config.secrets.dir.clone());
     let options = options(config, std::env::var_os("PATH").unwrap_or_default());
     let started = tokio::select! {
-        started = server::start(options) => started,
-        signal = signals.next() => return Ok(signal.exit_code()),
+        started = server::start_unless(options, signals.next()) => started?,
+        second = impatient.second() => std::process::exit(second.code.into()),
     };
-    let server = started?;
+    let server = match started {
+        Started::Ready(server) => server,
+        Started::Stopped(signal) => {
+            tracing::info!(signal = signal.name, "stopped before it was ready");
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
     let mut manager = match controllers {
         Switch::On => Some(Controllers::start(&server, secrets_dir)?),
         Switch::Off => None,
@@ -221,6 +227,11 @@ impl Signals {
     pub fn listen() -> Result<Self> {
         let listen = |kind| signal(kind).context("failed to listen for signals");
         Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    async fn second(&mut self) -> Ending {
+        self.next().await;
+        self.next().await
     }
 
     pub async fn next(&mut self) -> Ending {

@@ -15,5 +15,6 @@ mod hooks;
 mod process;
 mod readers;
 mod serve;
+mod starting;
 mod store;
 mod watch;
