@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
+use tidegate_model::ResourceVersion;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::engine::{Change, SegmentId};
@@ -133,17 +134,24 @@ impl Committer {
     fn write(&self, staged: Option<Staged>) -> Result<(), StoreError> {
         let Some(Staged { head, changes, events }) = staged else { return Ok(()) };
         let newest = head.newest;
-        self.write_durably(changes, head)?;
+        self.persist(changes, newest)?;
+        // Before the view: whoever reads an object there can tell whether what
+        // judges it is as new.
         self.shared.last_changes.note(&events);
+        self.show(head)?;
         self.shared.hub.publish(&events, newest);
         self.shared.counters.events.fetch_add(events.len() as u64, Relaxed);
         Ok(())
     }
 
-    fn write_durably(&self, changes: Vec<Change>, head: Head) -> Result<(), StoreError> {
+    fn persist(&self, changes: Vec<Change>, newest: ResourceVersion) -> Result<(), StoreError> {
         let started = Instant::now();
-        self.shared.engine.write(changes, head.newest)?;
+        self.shared.engine.write(changes, newest)?;
         self.shared.counters.write_done(started.elapsed());
+        Ok(())
+    }
+
+    fn show(&self, head: Head) -> Result<(), StoreError> {
         self.shared.publish(View::new(head, self.shared.engine.snapshot()?));
         Ok(())
     }
@@ -199,7 +207,8 @@ impl Committer {
             return Ok(Vec::new());
         }
         let (dropped, changes) = head.drop_segments(count);
-        self.write_durably(changes, head)?;
+        self.persist(changes, head.newest)?;
+        self.show(head)?;
         Ok(dropped)
     }
 

@@ -132,7 +132,7 @@ impl Store {
     }
 
     /// Of any object of a resource; since before the store was opened, if it
-    /// has not changed since.
+    /// has not changed since. Never older than what any view shows.
     pub fn last_change(&self, resource: &GroupResource) -> LastChange {
         self.0.shared.last_changes.of(resource)
     }

@@ -16,6 +16,10 @@ use crate::identity::Identities;
 /// Between two tries to read a store that fails.
 const RELOAD_PAUSE: Duration = Duration::from_secs(1);
 
+/// For a definition to take effect: it takes milliseconds, unless the store
+/// cannot be read.
+const EFFECT_TIME_MAX: Duration = Duration::from_secs(5);
+
 /// Told of the kinds in force, before a change of them counts as visible.
 pub type OnKinds = Arc<dyn Fn(&Arc<KindsInForce>) + Send + Sync>;
 
@@ -31,12 +35,18 @@ pub(super) struct Follower {
     kinds: watch::Receiver<Arc<KindsInForce>>,
     /// How far each governing resource has taken effect.
     progress: HashMap<GroupResource, watch::Receiver<ResourceVersion>>,
+    store: Store,
+    definitions: GroupResource,
+}
+
+fn definitions() -> GroupResource {
+    GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions")
 }
 
 fn governing() -> [GroupResource; 6] {
     let rbac = |plural| GroupResource::new("rbac.authorization.k8s.io", plural);
     [
-        GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions"),
+        definitions(),
         GroupResource::new("", "serviceaccounts"),
         rbac("roles"),
         rbac("rolebindings"),
@@ -64,7 +74,7 @@ impl Follower {
             tokio::spawn(follow.run(view.version()));
         }
         effect.publish_kinds();
-        Ok(Self { kinds, progress })
+        Ok(Self { kinds, progress, store, definitions: definitions() })
     }
 
     pub fn kinds(&self) -> Arc<KindsInForce> {
@@ -75,6 +85,19 @@ impl Follower {
         let mut receiver = self.kinds.clone();
         receiver.mark_unchanged();
         receiver
+    }
+
+    /// The kinds as every definition has them that a view or a watch has shown
+    /// by now. They take effect a moment after their commit is seen, and
+    /// somebody who saw one may be here before.
+    pub async fn kinds_as_seen(&self) -> Option<Arc<KindsInForce>> {
+        let seen = self.store.last_change(&self.definitions).version;
+        if let Some(progress) = self.progress.get(&self.definitions) {
+            let mut progress = progress.clone();
+            let reached = progress.wait_for(|reached| *reached >= seen);
+            tokio::time::timeout(EFFECT_TIME_MAX, reached).await.ok()?.ok()?;
+        }
+        Some(self.kinds())
     }
 
     /// Waits until the write of `key` at `version` has taken effect.

@@ -17,6 +17,8 @@ mod project;
 mod read;
 mod repositories;
 mod status;
+#[cfg(test)]
+mod status_order_tests;
 mod tombstone;
 mod watch;
 
