@@ -25,6 +25,10 @@ pub enum GitError {
     Object { id: String, dir: PathBuf, message: String },
     #[error("the change could not be read within {seconds} s: push it in several steps")]
     ReadTooSlow { seconds: u64 },
+    #[error(
+        "reading the change, as far as the object {id}, took more than {steps} steps: its objects are stored as differences from too many others: run `git repack -adf` in your clone, and push again"
+    )]
+    TooEntangled { id: String, steps: u64 },
     #[error("reading a repository ended early: {0}")]
     Stopped(String),
     #[error(transparent)]
@@ -37,6 +41,6 @@ impl GitError {
     /// Whether it is for whoever made the commit to mend: it is too much, or
     /// not what a commit can be.
     pub fn is_of_the_commit(&self) -> bool {
-        matches!(self, Self::TooMuch { .. } | Self::ReadTooSlow { .. } | Self::Tree(_))
+        matches!(self, Self::TooMuch { .. } | Self::ReadTooSlow { .. } | Self::TooEntangled { .. } | Self::Tree(_))
     }
 }

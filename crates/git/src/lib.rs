@@ -6,6 +6,7 @@
 //! `move_refs`, or by a push (`refs`), which name the value that they expect.
 
 mod authors;
+mod bases;
 mod beside;
 mod blobs;
 pub mod credentials;
@@ -18,6 +19,8 @@ mod leftovers;
 mod objects;
 mod orphans;
 mod pack;
+#[cfg(test)]
+mod packing;
 mod program;
 mod receive;
 mod refs;

@@ -1,8 +1,9 @@
 //! The `git` program, called so that nothing of the user's own set-up counts.
 
 use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -83,20 +84,47 @@ impl Program {
 
 /// A push of a few hundred bytes can have more paths, or larger objects, than
 /// any machine has room for: git is then told that there is no more memory.
-#[cfg(target_os = "linux")]
 pub(crate) fn bound_memory(child: &Child) {
-    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    bound(child, Bound::Memory(MEMORY_MAX));
+}
 
-    let limit = Rlimit { current: Some(MEMORY_MAX), maximum: Some(MEMORY_MAX) };
+/// So much of its time, on however many cores; then it is ended by a signal.
+pub(crate) fn bound_processor(child: &Child, seconds: u64) {
+    bound(child, Bound::Processor(seconds));
+}
+
+/// Whether that is why it ended.
+pub(crate) fn has_used_up_processor(status: ExitStatus) -> bool {
+    status.signal() == Some(rustix::process::Signal::XCPU.as_raw())
+}
+
+enum Bound {
+    Memory(u64),
+    Processor(u64),
+}
+
+#[cfg(target_os = "linux")]
+fn bound(child: &Child, bound: Bound) {
+    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+
+    let (resource, limit) = match bound {
+        Bound::Memory(bytes) => (Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) }),
+        Bound::Processor(seconds) => {
+            // It may be raised later, up to what we have ourselves.
+            let maximum = getrlimit(Resource::Cpu).maximum;
+            let current = Some(maximum.map_or(seconds, |maximum| seconds.min(maximum)));
+            (Resource::Cpu, Rlimit { current, maximum })
+        }
+    };
     let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
     if let Some(pid) = pid {
         // One that has ended needs no limit.
-        let _ = prlimit(Some(pid), Resource::Data, limit);
+        let _ = prlimit(Some(pid), resource, limit);
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn bound_memory(_child: &Child) {}
+fn bound(_child: &Child, _bound: Bound) {}
 
 /// Runs a call that must end by itself, whatever its exit code.
 pub(crate) async fn finish(name: &'static str, command: &mut Command) -> Result<Output, GitError> {

@@ -12,6 +12,8 @@ pub(super) struct Comparison<'c> {
     /// Is told each file that differs, by its path below the folder; ends it
     /// by saying `true`.
     pub is_enough: &'c mut dyn FnMut(&str) -> bool,
+    /// Files and folders of both that may still be looked at.
+    pub entries_left: usize,
 }
 
 impl Comparison<'_> {
@@ -27,6 +29,8 @@ impl Comparison<'_> {
             return Ok(false);
         }
         let (before, after) = (self.entries(before)?, self.entries(after)?);
+        let left = self.entries_left.checked_sub(before.len() + after.len());
+        self.entries_left = left.ok_or_else(|| DraftError::TooMany { folder: folder.to_owned() })?;
         let only_after = after.keys().filter(|name| !before.contains_key(*name));
         for name in before.keys().chain(only_after) {
             let (old, new) = (before.get(name), after.get(name));

@@ -8,6 +8,8 @@
 mod commit;
 mod compare;
 mod pack_file;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 use bytes::Bytes;
@@ -15,11 +17,13 @@ use gix_object::{Find, FindHeader, Kind};
 
 pub use commit::{CommitText, Person, SignError, Signer};
 
+use crate::bases::Bases;
 use crate::error::GitError;
+use crate::objects::OBJECT_BYTES_MAX;
 use crate::repository::{ObjectId, Repository};
 use compare::Comparison;
 use pack_file::{PackFile, SavedPack};
-use tree::Tree;
+use tree::{Listing, Tree};
 
 /// Every repository that we can push to has this kind.
 const HASH: gix_hash::Kind = gix_hash::Kind::Sha1;
@@ -31,8 +35,15 @@ const PACKS_MAX: u16 = 1_024;
 /// 500 bytes of a thread's 2 MiB of stack. Git itself takes 2,048 by default.
 const LEVELS_MAX: usize = 1_000;
 
+/// Files and folders that are listed, or compared, at once: a few objects can
+/// stand for any number of them. Three times a million files, and 300 bytes each
+/// for its name, its path and what it is, so 1.2 GiB.
+const ENTRIES_MAX: usize = 4_000_000;
+
 #[derive(Debug, thiserror::Error)]
 pub enum DraftError {
+    #[error("`{folder}` has more than {ENTRIES_MAX} files and folders below: divide it")]
+    TooMany { folder: String },
     #[error("`{folder}` has folders more than {LEVELS_MAX} levels below")]
     TooDeep { folder: String },
     #[error("{path} cannot be written: {blocked_by} is in the way")]
@@ -75,6 +86,7 @@ pub struct Draft {
     objects_dir: std::path::PathBuf,
     /// Packs of commits that the remote does not have, as far as we know.
     saved: Vec<SavedPack>,
+    entries_max: usize,
 }
 
 /// Objects of the clone, and those that are not saved yet.
@@ -88,15 +100,26 @@ impl Draft {
     pub fn open(repository: &Repository, base: Option<&ObjectId>) -> Result<Self, DraftError> {
         let objects_dir = repository.dir().join("objects");
         let slots = gix_odb::store::init::Slots::Given(PACKS_MAX);
-        let options = gix_odb::store::init::Options { slots, ..Default::default() };
+        let alloc_limit_bytes = Some(OBJECT_BYTES_MAX);
+        let options = gix_odb::store::init::Options { slots, alloc_limit_bytes, ..Default::default() };
         let odb = gix_odb::at_opts(&objects_dir, HASH, [], options).map_err(DraftError::Write)?;
+        let odb = odb.with_pack_cache(|| Box::new(Bases::default()));
         let mut reader = Reader { odb, buffer: Vec::new() };
         let base = base.map(internal).transpose()?;
         let root = match &base {
             None => Tree::empty(),
             Some(commit) => Tree::unread(reader.tree_of(commit)?),
         };
-        Ok(Self { reader, root, base, head: base, pack: PackFile::default(), objects_dir, saved: Vec::new() })
+        Ok(Self {
+            reader,
+            root,
+            base,
+            head: base,
+            pack: PackFile::default(),
+            objects_dir,
+            saved: Vec::new(),
+            entries_max: ENTRIES_MAX,
+        })
     }
 
     /// The last commit of the line.
@@ -133,11 +156,14 @@ impl Draft {
 
     /// And whether there is nothing below.
     fn walk(&mut self, folder: &str, levels: usize) -> Result<(Vec<(String, ObjectId)>, bool), DraftError> {
-        let (mut found, mut is_whole) = (Vec::new(), true);
-        if let Some(tree) = self.root.folder(&mut self.reader, folder)? {
-            is_whole = tree.files(&mut self.reader, folder, levels, &mut found)?;
+        let mut listing = Listing { files: Vec::new(), is_whole: true, entries_left: self.entries_max };
+        if let Some(tree) = self.root.folder(&mut self.reader, folder)?
+            && !tree.list(&mut self.reader, folder, levels, &mut listing)?
+        {
+            return Err(DraftError::TooMany { folder: folder.to_owned() });
         }
-        Ok((found.into_iter().map(|(path, id)| (path, external(&id))).collect(), is_whole))
+        let Listing { files, is_whole, .. } = listing;
+        Ok((files.into_iter().map(|(path, id)| (path, external(&id))).collect(), is_whole))
     }
 
     /// The state of `folder` at the last commit, to compare with a later one.
@@ -155,7 +181,8 @@ impl Draft {
         levels: usize,
         mut is_ours: impl FnMut(&str) -> bool,
     ) -> Result<bool, DraftError> {
-        let mut comparison = Comparison { reader: &mut self.reader, is_enough: &mut is_ours };
+        let entries_left = self.entries_max;
+        let mut comparison = Comparison { reader: &mut self.reader, is_enough: &mut is_ours, entries_left };
         comparison.run(before.0, after.0, "", levels)
     }
 

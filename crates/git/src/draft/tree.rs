@@ -30,6 +30,15 @@ pub(super) struct Entry {
     child: Option<Box<Tree>>,
 }
 
+/// The files of a folder, as they are found.
+pub(super) struct Listing {
+    pub files: Vec<(String, ObjectId)>,
+    /// Whether there is nothing further below.
+    pub is_whole: bool,
+    /// Files and folders that may still be looked at.
+    pub entries_left: usize,
+}
+
 struct Written {
     id: ObjectId,
     /// Empty if it was never written by us.
@@ -126,26 +135,32 @@ impl Tree {
         Ok(Some(tree))
     }
 
-    /// At most `levels` below; `folder` is its own path. Whether that is all.
-    pub fn files(
+    /// At most `levels` below; `folder` is its own path. False if there are too
+    /// many to list.
+    pub fn list(
         &mut self,
         reader: &mut Reader,
         folder: &str,
         levels: usize,
-        found: &mut Vec<(String, ObjectId)>,
+        listing: &mut Listing,
     ) -> Result<bool, DraftError> {
-        let mut is_whole = true;
         for entry in self.entries(reader)? {
+            let Some(left) = listing.entries_left.checked_sub(1) else { return Ok(false) };
+            listing.entries_left = left;
             // A name that is not UTF-8 is not ours.
             let Ok(name) = std::str::from_utf8(&entry.name) else { continue };
             let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
-            if entry.is_tree() {
-                is_whole &= levels > 1 && entry.child().files(reader, &path, levels - 1, found)?;
+            if entry.is_tree() && levels > 1 {
+                if !entry.child().list(reader, &path, levels - 1, listing)? {
+                    return Ok(false);
+                }
+            } else if entry.is_tree() {
+                listing.is_whole = false;
             } else if entry.mode & MODE_KIND == KIND_FILE {
-                found.push((path, entry.id));
+                listing.files.push((path, entry.id));
             }
         }
-        Ok(is_whole)
+        Ok(true)
     }
 
     /// The id of its present state; what is new goes into the pack.

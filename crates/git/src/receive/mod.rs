@@ -11,10 +11,15 @@
 //! ([`Received::broken`]), and then appears as one pack, or not at all.
 
 mod incoming;
+mod limits;
 mod pack_line;
+mod rebuild;
 mod refs;
 mod report;
 mod request;
+mod survey;
+#[cfg(test)]
+mod tests;
 mod tidy;
 mod whole;
 

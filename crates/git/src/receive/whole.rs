@@ -1,73 +1,88 @@
 //! Whether a push brings all that it refers to, as far as it is not here.
 //!
 //! What is here is whole. So it is enough to look at the objects of the push,
-//! and in a folder that changed only at what its former version does not have:
-//! the work grows with the change, not with the folders or the branch.
+//! and of a folder only at what differs from the folder that it is stored as a
+//! difference from: that one is here, or is looked at itself. The work grows
+//! with the change, not with the branch, and each object is unpacked once.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 
 use gix_hash::{ObjectId as Id, oid};
-use gix_object::tree::EntryRef;
-use gix_object::{CommitRefIter, Find, FindHeader, Kind, TagRef, TreeRefIter, tree::name_order};
-use gix_odb::pack::index::File as Index;
+use gix_object::tree::{EntryRef, name_order};
+use gix_object::{CommitRefIter, Kind, TagRef, TreeRefIter};
+use gix_odb::Header as _;
 
+use super::limits::Limits;
+use super::rebuild::{Go, Rebuild, RebuildError, Rebuilt};
+use super::survey::{Place, Survey};
+use crate::beside::Patience;
 use crate::objects::{HASH, open};
 use crate::repository::ObjectId;
 
 /// Of those that are told: one is as good as many.
 const PROBLEMS_MAX: usize = 10;
-
-/// Whether the pack has no object.
-pub fn is_empty(pack: &Path) -> io::Result<bool> {
-    Ok(open_index(pack)?.num_objects() == 0)
+/// What is looked at.
+pub struct Whole<'w> {
+    /// `None`, if the push brings no object.
+    pub survey: Option<&'w Survey>,
+    /// The folder of what is here.
+    pub objects: &'w Path,
+    pub refs: &'w [(String, ObjectId)],
+    pub limits: Limits,
 }
 
-/// What is missing for `refs`, or for any object of `pack`.
-pub fn broken(
-    pack: Option<&Path>,
-    incoming: &Path,
-    objects: &Path,
-    refs: &[(String, ObjectId)],
-) -> io::Result<Vec<String>> {
-    let index = pack.map(open_index).transpose()?;
-    let count = index.as_ref().map_or(0, Index::num_objects);
-    let mut look = Look {
-        seen: vec![false; count as usize],
-        index,
-        incoming: open(incoming)?,
-        here: open(objects)?,
-        work: Vec::new(),
-        problems: Vec::new(),
-    };
-    for (name, id) in refs {
-        look.tip(name, id)?;
+impl Whole<'_> {
+    /// What is missing for the refs, or for any object of the push.
+    pub fn problems(&self, patience: &Patience) -> io::Result<Vec<String>> {
+        let mut look = Look::new(self.survey, open(self.objects)?, self.limits.steps_max);
+        for (name, id) in self.refs {
+            look.tip(name, id)?;
+        }
+        if let Some(survey) = self.survey {
+            let mut failed = Ok(());
+            let ended = Rebuild::new(survey, patience, self.limits).each(|rebuilt| {
+                failed = look.object(survey, &rebuilt);
+                if failed.is_err() || look.is_enough() { Go::End } else { Go::On }
+            });
+            failed?;
+            look.problems.extend(ended.err().as_ref().map(RebuildError::to_string));
+        }
+        if look.steps > look.steps_max {
+            look.problems.push(format!(
+                "finding what the push refers to takes more than {} steps: push an older commit first",
+                look.steps_max
+            ));
+        }
+        Ok(look.problems)
     }
-    look.work_off()?;
-    look.others(count)?;
-    look.problems.truncate(PROBLEMS_MAX);
-    Ok(look.problems)
 }
 
-struct Look {
-    index: Option<Index<gix_odb::pack::MMap>>,
-    /// By the place in the index: whether it is among the work, or done.
-    seen: Vec<bool>,
-    incoming: gix_odb::Handle,
+struct Look<'s> {
+    survey: Option<&'s Survey>,
     here: gix_odb::Handle,
-    work: Vec<Step>,
+    /// The same, but who asks it in vain does not look at the disk again.
+    known: gix_odb::Handle,
+    steps: u64,
+    steps_max: u64,
     problems: Vec<String>,
+    /// Each is told once.
+    told: HashSet<Id>,
 }
 
-/// An object of the push that is still to be looked at.
-struct Step {
-    id: Id,
-    kind: Kind,
-    /// What it was before: a folder that is whole, or is looked at, too.
-    before: Option<Id>,
-}
+impl<'s> Look<'s> {
+    fn new(survey: Option<&'s Survey>, here: gix_odb::Handle, steps_max: u64) -> Self {
+        let mut known = here.clone();
+        known.refresh_never();
+        Self { survey, here, known, steps: 0, steps_max, problems: Vec::new(), told: HashSet::new() }
+    }
 
-impl Look {
+    /// Nothing more need be looked at.
+    fn is_enough(&self) -> bool {
+        self.problems.len() >= PROBLEMS_MAX || self.steps > self.steps_max
+    }
+
     fn tip(&mut self, name: &str, id: &ObjectId) -> io::Result<()> {
         let Ok(parsed) = Id::from_hex(id.as_str().as_bytes()) else {
             self.problems.push(format!("{name}: {id} is no SHA-1, which alone is stored here"));
@@ -80,96 +95,62 @@ impl Look {
             Some(kind) if kind != Kind::Commit && name.starts_with("refs/heads/") => {
                 self.problems.push(format!("{name}: {id} is a {kind} and no commit: push a commit"));
             }
-            Some(kind) => self.refer(&parsed, parsed, kind, None)?,
+            Some(_) => {}
         }
         Ok(())
     }
 
-    /// Objects that no ref leads to. Git sends none, but for copies of what is
-    /// here, against which it has packed others.
-    fn others(&mut self, count: u32) -> io::Result<()> {
-        for at in 0..count {
-            let Some(index) = self.index.as_ref().filter(|_| !self.seen[at as usize]) else { continue };
-            let id = index.oid_at_index(at).to_owned();
-            if self.here.try_header(&id).map_err(unreadable)?.is_some() {
-                continue;
-            }
-            if let Some(kind) = self.kind_of(&id)? {
-                self.refer(&id, id, kind, None)?;
-            }
-            self.work_off()?;
+    fn object(&mut self, survey: &Survey, rebuilt: &Rebuilt<'_>) -> io::Result<()> {
+        let &Rebuilt { place, kind, content, base } = rebuilt;
+        let id = survey.id(place);
+        match kind {
+            Kind::Blob => Ok(()),
+            Kind::Commit => self.commit(id, content),
+            Kind::Tag => self.tag(id, content),
+            Kind::Tree if base.is_none() && self.is_copy(survey, place)? => Ok(()),
+            Kind::Tree => self.tree(id, content, base.unwrap_or_default()),
         }
-        Ok(())
     }
 
-    fn work_off(&mut self) -> io::Result<()> {
-        while let Some(Step { id, kind, before }) = self.work.pop() {
-            if self.problems.len() >= PROBLEMS_MAX {
-                return Ok(());
-            }
-            match kind {
-                Kind::Blob => {}
-                Kind::Tree => self.tree(id, before)?,
-                Kind::Commit => self.commit(id)?,
-                Kind::Tag => self.tag(id)?,
-            }
-        }
-        Ok(())
+    /// Git adds copies of what is here, if others are stored as differences
+    /// from it. They are whole.
+    fn is_copy(&self, survey: &Survey, place: Place) -> io::Result<bool> {
+        let is_base = survey.is_base(place);
+        Ok(is_base && self.known.try_header(survey.id(place)).map_err(unreadable)?.is_some())
     }
 
-    fn commit(&mut self, id: Id) -> io::Result<()> {
-        let content = self.read(&id)?;
-        let Ok(tree) = CommitRefIter::from_bytes(&content, HASH).tree_id() else {
-            return self.unread(&id, Kind::Commit);
+    fn commit(&mut self, id: &oid, content: &[u8]) -> io::Result<()> {
+        let Ok(tree) = CommitRefIter::from_bytes(content, HASH).tree_id() else {
+            return self.unread(id, Kind::Commit);
         };
-        let parents: Vec<Id> = CommitRefIter::from_bytes(&content, HASH).parent_ids().collect();
-        for parent in &parents {
-            self.refer(&id, *parent, Kind::Commit, None)?;
-        }
-        let before = match parents.first() {
-            Some(parent) => self.tree_of(parent)?,
-            None => None,
-        };
-        self.refer(&id, tree, Kind::Tree, before)
+        self.refer(id, tree, Kind::Tree)?;
+        CommitRefIter::from_bytes(content, HASH)
+            .parent_ids()
+            .try_for_each(|parent| self.refer(id, parent, Kind::Commit))
     }
 
-    /// Of a commit that may be missing, which is told elsewhere.
-    fn tree_of(&self, commit: &oid) -> io::Result<Option<Id>> {
-        if self.kind_of(commit)? != Some(Kind::Commit) {
-            return Ok(None);
-        }
-        let content = self.read(commit)?;
-        let Ok(tree) = CommitRefIter::from_bytes(&content, HASH).tree_id() else { return Ok(None) };
-        Ok((self.kind_of(&tree)? == Some(Kind::Tree)).then_some(tree))
-    }
-
-    fn tag(&mut self, id: Id) -> io::Result<()> {
-        let content = self.read(&id)?;
-        match TagRef::from_bytes(&content, HASH) {
-            Ok(tag) => self.refer(&id, tag.target(), tag.target_kind, None),
-            Err(_) => self.unread(&id, Kind::Tag),
+    fn tag(&mut self, id: &oid, content: &[u8]) -> io::Result<()> {
+        match TagRef::from_bytes(content, HASH) {
+            Ok(tag) => self.refer(id, tag.target(), tag.target_kind),
+            Err(_) => self.unread(id, Kind::Tag),
         }
     }
 
-    fn tree(&mut self, id: Id, before: Option<Id>) -> io::Result<()> {
-        let content = self.read(&id)?;
-        let former = before.filter(|before| *before != id).map(|before| self.read(&before)).transpose()?;
-        let former = former.unwrap_or_default();
-        let mut former = TreeRefIter::from_bytes(&former, HASH).peekable();
-        for entry in TreeRefIter::from_bytes(&content, HASH) {
-            let Ok(entry) = entry else { return self.unread(&id, Kind::Tree) };
-            // Both are sorted: the former version of an entry is the next, or there is none.
-            while former.next_if(|former| former.as_ref().is_ok_and(|former| comes_before(former, &entry))).is_some() {}
-            let same_name = former.next_if(|former| former.as_ref().is_ok_and(|former| is_same_name(former, &entry)));
-            let before = same_name.and_then(Result::ok);
-            if before.is_some_and(|before| before.oid == entry.oid && before.mode == entry.mode)
-                || entry.mode.is_commit()
-            {
+    fn tree(&mut self, id: &oid, content: &[u8], base: &[u8]) -> io::Result<()> {
+        let mut base = TreeRefIter::from_bytes(base, HASH).peekable();
+        for entry in TreeRefIter::from_bytes(content, HASH) {
+            let Ok(entry) = entry else { return self.unread(id, Kind::Tree) };
+            // Both are sorted: an entry of the same name is the next, or there is none.
+            while base.next_if(|other| other.as_ref().is_ok_and(|other| comes_before(other, &entry))).is_some() {}
+            let is_known = base.peek().is_some_and(|other| other.as_ref().is_ok_and(|other| *other == entry));
+            if is_known || entry.mode.is_commit() {
                 continue;
             }
             let kind = if entry.mode.is_tree() { Kind::Tree } else { Kind::Blob };
-            let folder_before = before.filter(|_| kind == Kind::Tree).map(|before| before.oid.to_owned());
-            self.refer(&id, entry.oid.to_owned(), kind, folder_before)?;
+            self.refer(id, entry.oid.to_owned(), kind)?;
+            if self.is_enough() {
+                break;
+            }
         }
         Ok(())
     }
@@ -180,56 +161,34 @@ impl Look {
     }
 
     /// `from` needs `to`.
-    fn refer(&mut self, from: &oid, to: Id, kind: Kind, before: Option<Id>) -> io::Result<()> {
-        match self.kind_of(&to)? {
+    fn refer(&mut self, from: &oid, to: Id, kind: Kind) -> io::Result<()> {
+        let problem = match self.kind_of(&to)? {
+            Some(found) if found == kind => return Ok(()),
+            Some(found) => format!("{from} takes {to} for a {kind}, but it is a {found}"),
             None => {
-                let problem = format!(
-                    "missing necessary objects: {from} refers to the {kind} {to}, which the push does not bring"
-                );
-                self.problems.push(format!("{problem}: run `git fsck` in your clone"));
+                format!("missing necessary objects: {from} refers to the {kind} {to}, which the push does not bring")
             }
-            Some(found) if found != kind => {
-                let problem = format!("{from} takes {to} for a {kind}, but it is a {found}");
-                self.problems.push(format!("{problem}: run `git fsck` in your clone"));
-            }
-            Some(_) => {
-                let place = self.index.as_ref().and_then(|index| index.lookup(to));
-                let seen = place.and_then(|place| self.seen.get_mut(place as usize));
-                if seen.is_some_and(|seen| !std::mem::replace(seen, true)) {
-                    self.work.push(Step { id: to, kind, before });
-                }
-            }
+        };
+        if self.told.insert(to) {
+            self.problems.push(format!("{problem}: run `git fsck` in your clone"));
         }
         Ok(())
     }
 
-    fn kind_of(&self, id: &oid) -> io::Result<Option<Kind>> {
-        Ok(self.place(id).try_header(id).map_err(unreadable)?.map(|header| header.kind))
-    }
-
-    fn read(&self, id: &oid) -> io::Result<Vec<u8>> {
-        let mut buffer = Vec::new();
-        self.place(id).try_find(id, &mut buffer).map_err(unreadable)?;
-        Ok(buffer)
-    }
-
     /// The push is asked first: whoever is asked in vain looks at the disk again.
-    fn place(&self, id: &oid) -> &gix_odb::Handle {
-        let is_incoming = self.index.as_ref().is_some_and(|index| index.lookup(id).is_some());
-        if is_incoming { &self.incoming } else { &self.here }
+    fn kind_of(&mut self, id: &oid) -> io::Result<Option<Kind>> {
+        if let Some((survey, place)) = self.survey.and_then(|survey| Some((survey, survey.lookup(id)?))) {
+            return Ok(Some(survey.kind(place)));
+        }
+        let header = self.here.try_header(id).map_err(unreadable)?;
+        let differences = header.as_ref().and_then(gix_odb::find::Header::num_deltas);
+        self.steps += 1 + u64::from(differences.unwrap_or_default());
+        Ok(header.map(|header| header.kind()))
     }
 }
 
-fn comes_before(former: &EntryRef<'_>, entry: &EntryRef<'_>) -> bool {
-    name_order(former.filename, former.mode.is_tree(), entry.filename, entry.mode.is_tree()).is_lt()
-}
-
-fn is_same_name(former: &EntryRef<'_>, entry: &EntryRef<'_>) -> bool {
-    former.filename == entry.filename && former.mode.is_tree() == entry.mode.is_tree()
-}
-
-fn open_index(pack: &Path) -> io::Result<Index<gix_odb::pack::MMap>> {
-    Index::at(pack.with_extension("idx"), HASH).map_err(unreadable)
+fn comes_before(other: &EntryRef<'_>, entry: &EntryRef<'_>) -> bool {
+    name_order(other.filename, other.mode.is_tree(), entry.filename, entry.mode.is_tree()).is_lt()
 }
 
 fn unreadable(error: impl std::fmt::Display) -> io::Error {

@@ -135,11 +135,11 @@ fn read(
     };
     let mut files = BTreeMap::new();
     for (path, id) in entries.into_iter().filter(|(path, _)| is_manifest(path, &mark.path) && !is_touched(path)) {
-        let content = tree.content(&id)?;
-        let left = (room.files.checked_sub(1), room.bytes.checked_sub(content.len() as u64));
+        // Before it is read: whoever has no room for it need not have it.
+        let left = (room.files.checked_sub(1), room.bytes.checked_sub(tree.content_bytes(&id)?));
         let (Some(files_left), Some(bytes_left)) = left else { return Ok(None) };
         *room = Room { files: files_left, bytes: bytes_left };
-        files.insert(path, content);
+        files.insert(path, tree.content(&id)?);
     }
     Ok(Some(files))
 }
