@@ -87,7 +87,7 @@ impl Driver {
     pub async fn start(mut job: Job) -> Result<Self, ApiError> {
         let clock = Clock::start((job.wall_ms)());
         let Controller { name, kind, reconciler, options, .. } = &job.controller;
-        let marks = Marks::new(kind.clone(), job.client.clone());
+        let marks = Marks::new(name.clone(), kind.clone(), job.client.clone());
         let left = Left::read(&*job.plane, name, kind, &clock, marks).await?;
         let (sender, feed) = mpsc::channel(FEED_BATCHES_MAX);
         let reader = Reader { plane: job.plane.clone(), controller: name.clone(), kind: kind.clone(), feed: sender };
@@ -312,6 +312,7 @@ impl Driver {
             oldest_waiting_ms: self.queue.oldest_waiting().map(|since| self.clock.wall_ms(since)),
             in_flight: counts.running,
             delayed: counts.delayed,
+            retrying: counts.retrying,
             quarantined: counts.parked,
             reconciles: self.counted.reconciles,
             failures: self.counted.failures,

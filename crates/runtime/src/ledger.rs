@@ -117,6 +117,12 @@ impl Ledger {
         self.unfinished.get(key)
     }
 
+    /// Its row is saved, or will be by the save that runs: none that begins
+    /// later outlives a failure of that one.
+    pub fn is_recorded(&self, key: &ObjectKey) -> bool {
+        self.unfinished.contains_key(key) && !self.dirty.contains(key)
+    }
+
     fn quarantined(&self) -> impl Iterator<Item = (&ObjectKey, &Unfinished)> {
         self.unfinished.iter().filter(|(_, row)| row.is_quarantined())
     }
@@ -151,7 +157,7 @@ impl Ledger {
     pub fn saved(&mut self, queue: &mut Queue, save: Save) -> Vec<ObjectKey> {
         for key in &save.rows {
             // A key that ran again meanwhile may be about to lose its record.
-            if self.unfinished.contains_key(key) && !self.dirty.contains(key) {
+            if self.is_recorded(key) {
                 queue.recorded(key);
             }
         }
@@ -172,8 +178,8 @@ impl Ledger {
         }
     }
 
-    /// Seen in a list: perhaps another object of this name, which shows
-    /// nothing yet.
+    /// Perhaps another object of this name, which shows nothing yet; or
+    /// somebody has taken the condition away.
     pub fn doubt_stalled(&mut self, key: &ObjectKey) {
         let Some(row) = self.unfinished.get(key).filter(|row| row.stalled == Some(Stalled::Shown)) else { return };
         self.note(key, Some(Unfinished { stalled: Some(Stalled::Due), ..row.clone() }));

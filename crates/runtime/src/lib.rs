@@ -63,4 +63,4 @@ pub use plane::{
 };
 pub use reconcile::{BoxError, Next, ReconcileError, Reconciler};
 pub use report::ControllerReport;
-pub use stalled::QUARANTINED;
+pub use stalled::is_stalled_by;

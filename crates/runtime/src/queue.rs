@@ -129,6 +129,8 @@ pub(crate) struct Taken {
 pub(crate) struct Counts {
     pub ready: usize,
     pub delayed: usize,
+    /// Those of the delayed that failed.
+    pub retrying: usize,
     pub running: usize,
     pub parked: usize,
 }
@@ -278,6 +280,7 @@ impl Queue {
         let ticket = self.ticket();
         entry.place = Place::Delayed { due, ticket, failed };
         self.counts.delayed += 1;
+        self.counts.retrying += usize::from(failed);
         self.delayed.insert((due, ticket), key.clone());
         self.entries.insert(key.clone(), entry);
     }
@@ -347,9 +350,10 @@ impl Queue {
     fn leave(&mut self, place: Place) {
         match place {
             Place::Ready(_) => self.counts.ready -= 1,
-            Place::Delayed { due, ticket, .. } => {
+            Place::Delayed { due, ticket, failed } => {
                 self.delayed.remove(&(due, ticket));
                 self.counts.delayed -= 1;
+                self.counts.retrying -= usize::from(failed);
             }
             Place::Running { .. } => self.counts.running -= 1,
             Place::Parked => self.counts.parked -= 1,

@@ -27,6 +27,9 @@ pub struct ControllerReport {
     pub in_flight: usize,
     /// Keys in a backoff or waiting for their time.
     pub delayed: usize,
+    /// Those of them whose last attempt failed.
+    #[serde(default)]
+    pub retrying: usize,
     pub quarantined: usize,
     /// Since the manager took the lease.
     pub reconciles: u64,

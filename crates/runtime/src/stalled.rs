@@ -15,13 +15,24 @@ use tokio::task::JoinSet;
 use crate::clock::{millis, spread};
 use crate::queue::Millis;
 use crate::worker::clipped;
-use crate::{Backoff, Client, Kind, ReconcileError};
+use crate::{Backoff, Client, Item, Kind, ReconcileError};
 
 /// Writes at once: they must not take the server from the reconciles.
 const WRITES_MAX: usize = 4;
 
 /// The reason of a condition `Stalled` that the runtime itself sets.
-pub const QUARANTINED: &str = "Quarantined";
+const QUARANTINED: &str = "Quarantined";
+
+/// Whether a condition says that this controller has its object in quarantine.
+/// Several may; one of them shows it, and the next when that one is done.
+pub fn is_stalled_by(controller: &str, condition: &Value) -> bool {
+    let message = condition["message"].as_str().unwrap_or_default();
+    is_stalled(condition) && message.strip_prefix(controller).is_some_and(|rest| rest.starts_with(": "))
+}
+
+fn is_stalled(condition: &Value) -> bool {
+    condition["type"] == "Stalled" && condition["status"] == "True" && condition["reason"] == QUARANTINED
+}
 
 /// What the condition of a key should be: the error, or none.
 pub(crate) type Wanted = Option<String>;
@@ -52,8 +63,8 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    pub fn new(kind: Kind, client: Client) -> Self {
-        let marker = Arc::new(Marker { kind, client });
+    pub fn new(controller: Arc<str>, kind: Kind, client: Client) -> Self {
+        let marker = Arc::new(Marker { controller, kind, client });
         Self { marker, due: BTreeSet::new(), failures: HashMap::new(), writing: JoinSet::new(), busy: BTreeSet::new() }
     }
 
@@ -110,6 +121,7 @@ impl Marks {
 }
 
 struct Marker {
+    controller: Arc<str>,
     kind: Kind,
     client: Client,
 }
@@ -134,27 +146,34 @@ impl Marker {
         Marked { key, shown: wanted.is_some(), outcome }
     }
 
+    /// Another controller's stays: two that take turns would never end.
     async fn show(&self, key: &ObjectKey, error: &str) -> Result<(), ReconcileError> {
-        let message = format!("{error}. Change the object, or mend the cause and run `tidegate quarantine release`");
+        let remedy = "Change its spec, or mend the cause and run `tidegate quarantine release`";
+        let message = format!("{}: {error}. {remedy}", self.controller);
         let message = clipped(&message, CONDITION_MESSAGE_BYTES_MAX);
-        let patch = |item: &crate::Item| {
-            let generation = item.generation();
+        let patch = |item: &Item| {
+            let shown = stalled(item)?;
+            let is_anothers = shown.is_some_and(|shown| !is_stalled_by(&self.controller, &shown));
             let condition = json!({"type": "Stalled", "status": "True", "reason": QUARANTINED, "message": message,
-                "observedGeneration": generation});
-            Ok(Some(json!({"conditions": [condition]})))
+                "observedGeneration": item.generation()});
+            Ok((!is_anothers).then(|| json!({"conditions": [condition]})))
         };
         self.client.report(&self.kind, key, patch).await.map(drop)
     }
 
-    /// Only what the runtime has set.
+    /// Only what this controller has set.
     async fn hide(&self, key: &ObjectKey) -> Result<(), ReconcileError> {
-        let patch = |item: &crate::Item| {
-            let object = item.object()?;
-            let conditions = object.status().and_then(|status| status.get("conditions")).and_then(Value::as_array);
-            let is_ours = |condition: &&Value| condition["type"] == "Stalled" && condition["reason"] == QUARANTINED;
-            let ours = conditions.into_iter().flatten().find(is_ours);
+        let patch = |item: &Item| {
+            let ours = stalled(item)?.filter(|shown| is_stalled_by(&self.controller, shown));
             Ok(ours.map(|_| json!({"conditions": [{"type": "Stalled", "$patch": "delete"}]})))
         };
         self.client.report(&self.kind, key, patch).await.map(drop)
     }
+}
+
+/// What the object says of a quarantine.
+fn stalled(item: &Item) -> Result<Option<Value>, ReconcileError> {
+    let object = item.object()?;
+    let conditions = object.status().and_then(|status| status.get("conditions")).and_then(Value::as_array);
+    Ok(conditions.into_iter().flatten().find(|condition| is_stalled(condition)).cloned())
 }

@@ -2,33 +2,38 @@
 
 use serde_json::{Value, json};
 use tidegate_model::{Object, ObjectKey};
-use tidegate_runtime::{ApiError, Client, Fault, Item, Kind, QUARANTINED, ReconcileError};
+use tidegate_runtime::{ApiError, Client, Fault, Item, Kind, ReconcileError, is_stalled_by};
 
 use super::spec::condition_type;
 
-/// A condition, by its type and by its reason if that tells whose it is.
+/// A condition that is there because of a hook.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mark {
-    kind: String,
-    reason: Option<&'static str>,
+pub enum Mark {
+    /// Its own, by its type.
+    OfHook(String),
+    /// What the runtime has set because a key of this controller is in
+    /// quarantine.
+    OfQuarantine(String),
 }
 
 impl Mark {
     pub fn of_hook(hook: &str) -> Self {
-        Self { kind: condition_type(hook), reason: None }
-    }
-
-    /// What the runtime has set because a key is in quarantine.
-    pub fn of_quarantine() -> Self {
-        Self { kind: "Stalled".into(), reason: Some(QUARANTINED) }
+        Self::OfHook(condition_type(hook))
     }
 
     pub fn is_on(&self, object: &Object) -> bool {
         let conditions = object.status().and_then(|status| status.get("conditions")).and_then(Value::as_array);
-        let is_it = |condition: &Value| {
-            condition["type"] == *self.kind && self.reason.is_none_or(|reason| condition["reason"] == reason)
-        };
-        conditions.into_iter().flatten().any(is_it)
+        conditions.into_iter().flatten().any(|condition| match self {
+            Self::OfHook(kind) => condition["type"] == **kind,
+            Self::OfQuarantine(controller) => is_stalled_by(controller, condition),
+        })
+    }
+
+    fn kind(&self) -> &str {
+        match self {
+            Self::OfHook(kind) => kind,
+            Self::OfQuarantine(_) => "Stalled",
+        }
     }
 }
 
@@ -37,7 +42,7 @@ pub async fn clear(client: &Client, kind: &Kind, key: &ObjectKey, marks: &[Mark]
     let patch = |item: &Item| {
         let object = item.object()?;
         let shown = marks.iter().filter(|mark| mark.is_on(&object));
-        let deleted: Vec<Value> = shown.map(|mark| json!({"type": mark.kind, "$patch": "delete"})).collect();
+        let deleted: Vec<Value> = shown.map(|mark| json!({"type": mark.kind(), "$patch": "delete"})).collect();
         Ok((!deleted.is_empty()).then(|| json!({"conditions": deleted})))
     };
     match client.report(kind, key, patch).await {

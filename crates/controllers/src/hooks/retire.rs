@@ -127,7 +127,7 @@ impl Retirement {
             }
             for keys in left.chunks(KEYS_AT_ONCE) {
                 let mut clearing = Vec::with_capacity(keys.len());
-                keys.iter().for_each(|left| clearing.push(self.clear(kind, left, mark)));
+                keys.iter().for_each(|left| clearing.push(self.clear(past, kind, left, mark)));
                 stream::iter(clearing).buffer_unordered(WRITES_MAX).try_collect::<()>().await?;
                 self.client.drop_leftovers(&past.controller, keys).await?;
                 if Instant::now() >= until {
@@ -137,8 +137,15 @@ impl Retirement {
         }
     }
 
-    async fn clear(&self, kind: &Kind, left: &Leftover, mark: Option<&Mark>) -> Result<(), ReconcileError> {
-        let marks: Vec<Mark> = mark.cloned().into_iter().chain(left.stalled.then(Mark::of_quarantine)).collect();
+    async fn clear(
+        &self,
+        past: &Past,
+        kind: &Kind,
+        left: &Leftover,
+        mark: Option<&Mark>,
+    ) -> Result<(), ReconcileError> {
+        let stalled = left.stalled.then(|| Mark::OfQuarantine(past.controller.clone()));
+        let marks: Vec<Mark> = mark.cloned().into_iter().chain(stalled).collect();
         if marks.is_empty() {
             return Ok(());
         }

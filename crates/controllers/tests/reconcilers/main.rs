@@ -8,6 +8,7 @@ mod hooks;
 mod https;
 mod namespaces;
 mod plane;
+mod quarantined;
 mod related;
 mod retired;
 mod world;

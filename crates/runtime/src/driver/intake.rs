@@ -78,7 +78,10 @@ impl Driver {
     fn take_event(&mut self, Seen { key, what, after }: &Seen) {
         self.known.insert(key);
         let cause = match *what {
-            Happened::Changed { generation } => Cause::State { generation },
+            Happened::Changed { generation } => {
+                self.ledger.doubt_stalled(key);
+                Cause::State { generation }
+            }
             Happened::Came { generation } => {
                 self.ledger.came(key);
                 Cause::Came { generation }
@@ -115,5 +118,9 @@ impl Driver {
 
     pub(super) fn add(&mut self, key: &ObjectKey, priority: Priority, owed: Option<Position>, cause: Cause) {
         self.queue.add(key, Trigger { priority, owed, cause }, self.clock.now());
+        // A backoff that what came does not end would hold up the checkpoint.
+        if self.ledger.is_recorded(key) {
+            self.queue.recorded(key);
+        }
     }
 }

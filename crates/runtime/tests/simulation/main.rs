@@ -2,8 +2,8 @@
 //! that break off and repeat, an expired window, crashes at any `.await`, two
 //! managers of which one freezes. In the end every object's status speaks of
 //! its last generation and of its buddy's, which a durable index knows, and
-//! nothing is left of what was deleted. What is quarantined shows it, and what
-//! is not does not.
+//! nothing is left of what was deleted. What is quarantined shows it, also
+//! after others have taken it away, and what is not does not.
 //!
 //! `SEED=17 cargo test -p tidegate-runtime --test simulation` runs one, as it
 //! ran before: time, chance and order come from the seed alone. `SEEDS=50000`
@@ -11,6 +11,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod backoff;
 mod buddies;
 mod world;
 
@@ -106,6 +107,7 @@ async fn simulate(seed: u64) -> String {
                 world.lock().unwrap().frozen.insert(["a", "b"][what % 2].into(), until);
             }
             88..90 => world.lock().unwrap().release_all(CONTROLLER),
+            90..93 => world.lock().unwrap().write_status(&key, |status| status["conditions"] = json!([])),
             _ => {}
         }
         tokio::time::sleep(Duration::from_millis(pause)).await;

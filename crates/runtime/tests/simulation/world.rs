@@ -94,6 +94,16 @@ impl World {
         self.log.push(if is_new { WatchEvent::Added(item) } else { WatchEvent::Modified(item) });
     }
 
+    /// Somebody else's.
+    pub fn write_status(&mut self, key: &ObjectKey, write: impl FnOnce(&mut Value)) {
+        let version = self.mint();
+        let Some(thing) = self.objects.get_mut(key) else { return };
+        write(&mut thing.status);
+        thing.version = version;
+        let item = item(key, thing);
+        self.log.push(WatchEvent::Modified(item));
+    }
+
     pub fn delete(&mut self, key: &ObjectKey) {
         if let Some(mut thing) = self.objects.remove(key) {
             thing.version = self.mint();
@@ -117,6 +127,10 @@ impl World {
 
     pub fn release_all(&mut self, controller: &str) {
         self.rows.insert((controller.into(), "release/*".into()), Bytes::new());
+    }
+
+    pub fn version(&self) -> ResourceVersion {
+        self.version
     }
 
     pub fn rows(&self) -> Vec<String> {
