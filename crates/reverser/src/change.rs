@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tidegate_git::ObjectId;
 use tidegate_model::mirror::ResourceKey;
 use tokio::time::Instant;
+
+use crate::spool::Spooled;
 
 /// One change of one object. Whether it creates or updates its file is not
 /// said here: the tree knows.
@@ -21,7 +24,24 @@ pub struct Change {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Listed {
     pub key: ResourceKey,
-    pub state: State,
+    pub version: Version,
+    pub content: Content,
+}
+
+impl Listed {
+    pub fn new(key: ResourceKey, State { version, yaml }: State) -> Self {
+        Self { key, version, content: Content::Held(yaml) }
+    }
+}
+
+/// Where what goes into Git is, as in [`State::yaml`].
+#[derive(Clone, PartialEq, Debug)]
+pub enum Content {
+    Held(Bytes),
+    Spooled(Spooled),
+    /// Nowhere: the object is read again. What it was as a blob tells whether
+    /// Git has it already.
+    Dropped(Option<ObjectId>),
 }
 
 #[derive(Clone, PartialEq, Debug)]

@@ -26,4 +26,5 @@ pub mod proof;
 pub mod repeats;
 pub mod secrets;
 pub mod signing;
+pub mod spool;
 pub mod webhook;

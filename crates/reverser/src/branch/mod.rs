@@ -23,6 +23,7 @@ mod simulation;
 mod status;
 mod turns;
 mod window;
+mod work;
 mod worker;
 
 pub use destination::{BaseFolder, BaseFolderError, Destination};

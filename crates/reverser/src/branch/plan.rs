@@ -156,15 +156,26 @@ impl<'p> Planner<'p> {
             Wanted::State(state) => self.put(target, state),
             Wanted::Gone(version) => self.remove(target, version),
             Wanted::Reread { blob, .. } if self.has(target, blob.as_ref())? => self.skip(target, None),
-            Wanted::Reread { version, blob } => match self.context.again.read(target.key)? {
-                Some(state) if blob_id(&state.yaml).ok() == *blob => self.put(target, &state),
-                // Somebody changed it since, and whose event is not here yet.
-                Some(state) => {
-                    let author = &target.author.and(&Author::Unknown);
-                    self.put(&Target { author, path: target.path.clone(), ..*target }, &state)
+            Wanted::Reread { version, blob } => self.read_again(target, version, blob.as_ref()),
+            Wanted::Spooled { version, content } => match content.read() {
+                Ok(yaml) => self.put(target, &State { version: version.clone(), yaml }),
+                Err(error) => {
+                    tracing::debug!(object = %target.key, %error, "failed to read what the work directory kept of it");
+                    self.read_again(target, version, None)
                 }
-                None => self.remove(target, version),
             },
+        }
+    }
+
+    fn read_again(&mut self, target: &Target<'_>, version: &Version, blob: Option<&ObjectId>) -> Result<(), PlanError> {
+        match self.context.again.read(target.key)? {
+            Some(state) if blob_id(&state.yaml).ok().as_ref() == blob => self.put(target, &state),
+            // Somebody changed it since, and whose event is not here yet.
+            Some(state) => {
+                let author = &target.author.and(&Author::Unknown);
+                self.put(&Target { author, path: target.path.clone(), ..*target }, &state)
+            }
+            None => self.remove(target, version),
         }
     }
 
@@ -181,7 +192,8 @@ impl<'p> Planner<'p> {
             self.change(&target, wanted)?;
             listed.insert(target.path);
         }
-        for (path, blob) in self.draft.files_within(&destination.base_folder.join(&scope.folder()), LEVELS_MAX)? {
+        let Some(folder) = scope.folder() else { return Ok(()) };
+        for (path, blob) in self.draft.files_within(&destination.base_folder.join(&folder), LEVELS_MAX)? {
             if !listed.contains(&path)
                 && let Some((key, version)) = self.owner(destination, &path, &blob)?
             {
@@ -325,13 +337,14 @@ fn is_secret(key: &ResourceKey) -> bool {
 }
 
 impl Scope {
-    /// Below the base folder.
-    fn folder(&self) -> String {
+    /// Below the base folder; what is there and not listed is deleted.
+    fn folder(&self) -> Option<String> {
         match self {
-            Self::Whole => String::new(),
+            Self::Whole => Some(String::new()),
             Self::Type { group, version, resource, namespace } => {
-                ResourceKey::folder(group, version, resource, namespace.as_deref())
+                Some(ResourceKey::folder(group, version, resource, namespace.as_deref()))
             }
+            Self::Listed { .. } => None,
         }
     }
 }

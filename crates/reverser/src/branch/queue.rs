@@ -13,7 +13,8 @@ use tidegate_model::mirror::ResourceKey;
 use tokio::time::Instant;
 
 use super::handle::DestinationId;
-use crate::change::{Author, Change, Listed, State, Version, What};
+use crate::change::{Author, Change, Content, Listed, State, Version, What};
+use crate::spool::Spooled;
 
 /// A change without its content: the key, the version, the author and their
 /// places in the maps. Counted, so that changes without content are bounded.
@@ -30,12 +31,19 @@ pub enum Scope {
     Whole,
     /// One type, in one namespace or in all.
     Type { group: Arc<str>, version: Arc<str>, resource: Arc<str>, namespace: Option<Arc<str>> },
+    /// Those of the listed objects of a type: nothing is deleted.
+    Listed { group: Arc<str>, version: Arc<str>, resource: Arc<str> },
 }
 
 /// What is to be written of one object.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Wanted {
     State(State),
+    /// The same, out of memory.
+    Spooled {
+        version: Version,
+        content: Spooled,
+    },
     /// Too much to keep: read it again. What it was as a blob tells whether
     /// Git has it already, and whether somebody else has changed it since.
     Reread {
@@ -102,7 +110,7 @@ impl Queue {
         if let Some(ticket) = self.seeds.get(&at).copied() {
             self.remove(ticket);
         }
-        let objects = objects.map(|listed| (listed.key, self.keep(listed.state))).collect();
+        let objects = objects.map(|listed| self.keep_listed(listed)).collect();
         let ticket = self.push(Pending { destination, item: Item::Seed { scope, objects: Arc::new(objects) } });
         self.seeds.insert(at, ticket);
         ticket
@@ -158,6 +166,15 @@ impl Queue {
             return false;
         };
         of == author || matches!(wanted, Wanted::Reread { .. }) || self.weight() >= self.bytes_max
+    }
+
+    fn keep_listed(&mut self, Listed { key, version, content }: Listed) -> (ResourceKey, Wanted) {
+        let wanted = match content {
+            Content::Held(yaml) => self.keep(State { version, yaml }),
+            Content::Spooled(content) => Wanted::Spooled { version, content },
+            Content::Dropped(blob) => Wanted::Reread { version, blob },
+        };
+        (key, wanted)
     }
 
     fn keep(&mut self, state: State) -> Wanted {

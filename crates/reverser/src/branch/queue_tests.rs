@@ -28,6 +28,7 @@ fn change(name: &str, author: &str, content: &str) -> Change {
 fn shown(queue: &Queue) -> String {
     let wanted = |wanted: &Wanted| match wanted {
         Wanted::State(state) => String::from_utf8_lossy(&state.yaml).into_owned(),
+        Wanted::Spooled { content, .. } => format!("{content:?}"),
         Wanted::Reread { .. } => "?".into(),
         Wanted::Gone(_) => "-".into(),
     };
@@ -134,7 +135,7 @@ fn nothing_leaves_before_its_push() {
 #[test]
 fn a_seed_stands_in_line_and_the_last_of_a_scope_counts() {
     let mut queue = Queue::new(BYTES_MAX);
-    let listed = |name: &str, content: &str| Listed { key: key(name), state: state(content) };
+    let listed = |name: &str, content: &str| Listed::new(key(name), state(content));
     queue.seed(dest("d"), Scope::Whole, vec![listed("k", "1")].into_iter());
     queue.change(dest("d"), change("k", "ann", "2"));
     assert_eq!(shown(&queue), "seed(k=1) k@ann=2");

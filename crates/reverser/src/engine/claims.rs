@@ -1,12 +1,11 @@
 //! Watches start and stop as the plan says.
 
-use std::collections::HashMap;
-
 use tidegate_model::mirror::ResourceKey;
 use tokio::task::AbortHandle;
 
+use super::list::List;
 use super::state::Engine;
-use crate::change::{Listed, State, What};
+use crate::change::Listed;
 use crate::claims::{ClaimId, TypeId};
 use crate::ingest::{ClaimWatch, Seen, watch_claim};
 
@@ -16,7 +15,7 @@ pub(super) struct Watched {
     pub watch: ClaimWatch,
     task: AbortHandle,
     /// Everything that there is, kept while a destination waits for it.
-    pub list: Option<HashMap<ResourceKey, State>>,
+    pub list: Option<List>,
     /// A list is on its way.
     pub is_listing: bool,
     pub error: Option<String>,
@@ -25,15 +24,13 @@ pub(super) struct Watched {
 impl Watched {
     pub fn listed(&mut self, list: Vec<Listed>) {
         self.is_listing = false;
-        self.list = Some(list.into_iter().map(|listed| (listed.key, listed.state)).collect());
+        self.list = Some(List::new(list));
     }
 
     /// Keeps a list that waits for others up to date.
     pub fn note(&mut self, seen: &Seen) {
-        let Some(list) = &mut self.list else { return };
-        match &seen.what {
-            What::Put(state) => _ = list.insert(seen.key.clone(), state.clone()),
-            What::Delete(_) => _ = list.remove(&seen.key),
+        if let Some(list) = &mut self.list {
+            list.note(&seen.key, &seen.what);
         }
     }
 
@@ -73,7 +70,8 @@ impl Engine {
         self.claim_runs += 1;
         let run = self.claim_runs;
         let watch = ClaimWatch::new(run, self.parts.shared.metrics.scanned.clone());
-        let watching = watch_claim(self.parts.api.clone(), id.clone(), watch.clone(), self.claim_messages.clone());
+        let (api, folder) = (self.parts.api.clone(), self.parts.options.work_dir.clone());
+        let watching = watch_claim(api, id.clone(), watch.clone(), folder, self.claim_messages.clone());
         let task = self.tasks.spawn(watching);
         // The first list is told without being asked for.
         self.claims.insert(id, Watched { run, watch, task, list: None, is_listing: true, error: None });

@@ -11,6 +11,7 @@ mod claims;
 mod configs;
 mod destinations;
 mod discover;
+mod list;
 mod reader;
 mod report;
 mod repos;

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tokio::time::Instant;
-
+use super::list::List;
 use super::state::{Engine, destination_id};
 use crate::branch::{Branch, Scope, Ticket};
-use crate::change::{Author, Change, Listed, What};
+use crate::change::Listed;
 use crate::claims::{ClaimId, TypeId};
 use crate::config::Id;
 
@@ -53,7 +52,7 @@ impl Engine {
             if self.has_lists(&claims) {
                 let ticket = self.seed_type(id, &branch, &of);
                 if let Some(active) = self.destinations.get_mut(id) {
-                    active.seeded = active.seeded.max(ticket);
+                    active.seeded = active.seeded.max(Some(ticket));
                     active.unseeded_types.remove(&of);
                 }
             }
@@ -72,10 +71,10 @@ impl Engine {
         let types: BTreeSet<_> = claims.iter().map(|claim| claim.of.clone()).collect();
         let is_sure = self.is_sure();
         let ticket = if is_sure && types.iter().all(|of| self.wants_everything(id, of)) {
-            let objects: Vec<_> = types.iter().flat_map(|of| self.objects(id, of)).collect();
+            let objects = types.iter().flat_map(|of| self.objects(id, of));
             Some(branch.seed(&destination_id(id), Scope::Whole, objects))
         } else {
-            types.iter().filter_map(|of| self.seed_type(id, branch, of)).max()
+            types.iter().map(|of| self.seed_type(id, branch, of)).max()
         };
         if let Some(active) = self.destinations.get_mut(id) {
             active.seeded = ticket.or(Some(Ticket::default()));
@@ -91,23 +90,15 @@ impl Engine {
         self.discovered.as_ref().is_some_and(|discovered| discovered.failed.is_empty())
     }
 
-    fn seed_type(&self, id: &Id, branch: &Branch, of: &TypeId) -> Option<Ticket> {
-        let objects = self.objects(id, of);
-        if self.wants_everything(id, of) {
-            let scope = Scope::Type {
-                group: of.group.as_str().into(),
-                version: of.version.as_str().into(),
-                resource: of.resource.as_str().into(),
-                namespace: None,
-            };
-            return Some(branch.seed(&destination_id(id), scope, objects));
-        }
-        // A rule that leaves out an operation deletes nothing by a list.
-        let puts = objects.into_iter().map(|Listed { key, state }| {
-            let change = Change { key, what: What::Put(state), author: Author::Unknown, seen_at: Instant::now() };
-            branch.submit(&destination_id(id), change)
-        });
-        puts.last()
+    fn seed_type(&self, id: &Id, branch: &Branch, of: &TypeId) -> Ticket {
+        let [group, version, resource] = [&of.group, &of.version, &of.resource].map(|name| name.as_str().into());
+        let scope = if self.wants_everything(id, of) {
+            Scope::Type { group, version, resource, namespace: None }
+        } else {
+            // A rule that leaves out an operation deletes nothing by a list.
+            Scope::Listed { group, version, resource }
+        };
+        branch.seed(&destination_id(id), scope, self.objects(id, of))
     }
 
     /// Whether every selection of the type has all operations; so has none at all.
@@ -117,18 +108,14 @@ impl Engine {
     }
 
     /// What the lists have of a type for this destination.
-    fn objects(&self, id: &Id, of: &TypeId) -> Vec<Listed> {
-        let lists = self.desired.claims_of_type(id, of);
-        let lists = lists.iter().filter_map(|claim| self.claims.get(claim)?.list.as_ref());
+    fn objects<'e>(&'e self, id: &'e Id, of: &'e TypeId) -> impl Iterator<Item = Listed> + 'e {
+        let lists = self.desired.claims_of_type(id, of).into_iter();
+        let lists = lists.filter_map(|claim| self.claims.get(&claim)?.list.as_ref());
         let is_wanted = |namespace: Option<&Arc<str>>| {
             let operations = self.desired.routes.operations(id, of, namespace.map(AsRef::as_ref));
             operations.is_some_and(|operations| operations.create && operations.update)
         };
-        lists
-            .flatten()
-            .filter(|(key, _)| is_wanted(key.namespace.as_ref()))
-            .map(|(key, state)| Listed { key: key.clone(), state: state.clone() })
-            .collect()
+        lists.flat_map(List::objects).filter(move |listed| is_wanted(listed.key.namespace.as_ref()))
     }
 
     /// Asks for what is missing.

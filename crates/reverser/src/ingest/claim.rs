@@ -1,6 +1,7 @@
 //! One claim's watch: reads, cleans and compares in its own task, so that
 //! many claims use many cores; tells the engine what changed.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,6 +11,8 @@ use tidegate_model::mirror::ResourceKey;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::listing::Listing;
+use super::names::Names;
 use super::prepare::{Prepared, prepare};
 use super::table::{Table, Transition};
 use crate::attribution::{Identity, Observed, Operation};
@@ -63,21 +66,31 @@ impl ClaimWatch {
     }
 }
 
-/// Runs until it is dropped or nobody listens.
-pub async fn watch_claim(api: Api, id: ClaimId, watch: ClaimWatch, to: mpsc::Sender<(ClaimId, u64, Told)>) {
+/// Runs until it is dropped or nobody listens. What a list has of contents is
+/// in `folder` until it is written.
+pub async fn watch_claim(
+    api: Api,
+    id: ClaimId,
+    watch: ClaimWatch,
+    folder: PathBuf,
+    to: mpsc::Sender<(ClaimId, u64, Told)>,
+) {
     let path = collection(&id.of, id.namespace.as_deref());
-    let cue = watch.cue.clone();
-    let mut claim = Claim { id, watch, to, table: Table::default(), list: Some(Vec::new()), is_known: false };
+    let (cue, list) = (watch.cue.clone(), Some(Listing::default()));
+    let (table, names) = (Table::default(), Names::default());
+    let mut claim = Claim { id, watch, folder, to, table, names, list, is_known: false };
     follow(Follow { api, path, cue }, &mut claim).await;
 }
 
 struct Claim {
     id: ClaimId,
     watch: ClaimWatch,
+    folder: PathBuf,
     to: mpsc::Sender<(ClaimId, u64, Told)>,
     table: Table,
+    names: Names,
     /// The list that is being read, if somebody wants it.
-    list: Option<Vec<Listed>>,
+    list: Option<Listing>,
     /// Whether a list was complete before: only then is a difference a change.
     is_known: bool,
 }
@@ -88,9 +101,11 @@ impl Claim {
         let _ = self.to.send((self.id.clone(), self.watch.run, told)).await;
     }
 
-    fn read(&self, object: Value) -> Option<Prepared> {
+    fn read(&mut self, object: Value) -> Option<Prepared> {
         self.watch.scanned.inc();
-        prepare(&self.id.of, object)
+        let mut object = prepare(&self.id.of, object)?;
+        self.names.share(&mut object);
+        Some(object)
     }
 
     async fn tell_change(&self, object: Prepared, transition: Transition) {
@@ -133,7 +148,7 @@ impl Consumer for Claim {
     fn restart(&mut self) {
         self.table.start_list();
         let is_wanted = !self.is_known || self.list.is_some() || self.watch.wants_list.swap(false, Ordering::AcqRel);
-        self.list = is_wanted.then(Vec::new);
+        self.list = is_wanted.then(Listing::default);
     }
 
     async fn listed(&mut self, object: Value) {
@@ -141,7 +156,7 @@ impl Consumer for Claim {
         let transition = self.table.listed(&object);
         if let (Some(list), Some(content)) = (&mut self.list, &object.content) {
             let state = State { version: object.version.clone(), yaml: content.yaml.clone() };
-            list.push(Listed { key: object.key.clone(), state });
+            list.add(Listed::new(object.key.clone(), state), &self.folder).await;
         }
         if let Some(transition) = transition.filter(|_| self.is_known) {
             self.tell_change(object, transition).await;
@@ -158,7 +173,7 @@ impl Consumer for Claim {
             }
         }
         if let Some(list) = self.list.take() {
-            self.tell(Told::Listed(list)).await;
+            self.tell(Told::Listed(list.finish().await)).await;
         }
     }
 

@@ -4,6 +4,8 @@
 //! object.
 
 mod claim;
+mod listing;
+mod names;
 mod prepare;
 mod table;
 

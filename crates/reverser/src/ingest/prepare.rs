@@ -46,7 +46,8 @@ pub fn prepare(of: &TypeId, object: Value) -> Option<Prepared> {
 fn clean(object: Object) -> Clean {
     let object = mirror::sanitize(object);
     let hash = content_hash(&object);
-    Clean { yaml: Bytes::from(yaml::emit(&object.into_value())), hash }
+    // Of its own length: a text that grew has room for as much again.
+    Clean { yaml: yaml::emit(&object.into_value()).into_boxed_str().into_boxed_bytes().into(), hash }
 }
 
 /// Whoever wrote last, of those who did not write the status.

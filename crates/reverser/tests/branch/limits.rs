@@ -84,10 +84,9 @@ async fn without_room_for_the_states_between_nobody_is_named_for_anothers_change
 async fn what_git_has_already_is_not_read_again() {
     let rig = Rig::new();
     let listed = |values: &[(&str, &str)]| {
-        let listed = |(name, value): &(&str, &str)| Listed { key: key(name), state: state(name, value) };
-        let listed: Vec<_> = values.iter().map(listed).collect();
-        rig.cluster.0.lock().unwrap().extend(listed.iter().map(|of| (of.key.clone(), of.state.clone())));
-        listed
+        let states: Vec<_> = values.iter().map(|(name, value)| (key(name), state(name, value))).collect();
+        rig.cluster.0.lock().unwrap().extend(states.iter().cloned());
+        states.into_iter().map(|(key, state)| Listed::new(key, state))
     };
     let tight = Limits { pending_bytes_max: 1, ..rig.limits() };
     for (values, expected) in [

@@ -184,7 +184,7 @@ pub fn submit(branch: &Branch, changes: &[(&str, &str, &str)]) -> Ticket {
 }
 
 pub fn seed(branch: &Branch, objects: &[(&str, &str)]) -> Ticket {
-    let listed = |(name, value): &(&str, &str)| Listed { key: key(name), state: state(name, value) };
+    let listed = |(name, value): &(&str, &str)| Listed::new(key(name), state(name, value));
     branch.seed(&id(), Scope::Whole, objects.iter().map(listed))
 }
 

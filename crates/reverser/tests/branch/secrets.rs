@@ -17,7 +17,7 @@ const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\n  name
 fn seed(branch: &Branch, yaml: &str, resource_version: &str) -> Ticket {
     let key = ResourceKey::new("", "v1", "secrets", Some("default"), "s");
     let state = State { version: version(resource_version), yaml: yaml.to_owned().into() };
-    branch.seed(&id(), Scope::Whole, [Listed { key, state }])
+    branch.seed(&id(), Scope::Whole, [Listed::new(key, state)])
 }
 
 #[tokio::test]

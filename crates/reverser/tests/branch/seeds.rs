@@ -1,9 +1,10 @@
 //! Complete lists against the tree.
 
 use tidegate_reverser::branch::Scope;
-use tidegate_reverser::change::Listed;
+use tidegate_reverser::change::{Content, Listed};
+use tidegate_reverser::spool::SpoolWriter;
 
-use crate::rig::{Rig, id, pushed, seed, state, submit, yaml};
+use crate::rig::{Rig, id, key, pushed, seed, state, submit, version, yaml};
 
 #[tokio::test]
 async fn a_seed_writes_what_differs_and_deletes_orphans_alone() {
@@ -50,11 +51,48 @@ async fn a_seed_of_one_type_speaks_for_that_type() {
     branch.seed(&id(), scope("services", None), []);
     pushed(&branch, branch.seed(&id(), scope("configmaps", Some("other")), [])).await;
     assert_eq!(rig.log().len(), 1);
-    let listed = Listed { key: crate::rig::key("b"), state: state("b", "1") };
+    let listed = Listed::new(key("b"), state("b", "1"));
     pushed(&branch, branch.seed(&id(), scope("configmaps", Some("default")), [listed])).await;
     assert_eq!(rig.names(), "live/v1/configmaps/default/b.yaml");
     pushed(&branch, branch.seed(&id(), scope("configmaps", None), [])).await;
     assert_eq!(rig.names(), "");
+}
+
+#[tokio::test]
+async fn a_seed_of_what_is_listed_deletes_nothing() {
+    let rig = Rig::new();
+    let branch = rig.branch();
+    pushed(&branch, seed(&branch, &[("a", "1"), ("b", "1")])).await;
+    let scope = Scope::Listed { group: "".into(), version: "v1".into(), resource: "configmaps".into() };
+    let listed = [("b", "2"), ("c", "1")].map(|(name, value)| Listed::new(key(name), state(name, value)));
+    pushed(&branch, branch.seed(&id(), scope, listed)).await;
+    assert_eq!(rig.names(), ["a", "b", "c"].map(|name| format!("live/v1/configmaps/default/{name}.yaml")).join(" "));
+    assert_eq!(rig.files()["live/v1/configmaps/default/b.yaml"], yaml("b", "2").trim_end());
+}
+
+/// Contents of a long list are on disk until they are written. What the disk
+/// has lost is read from the cluster.
+#[tokio::test]
+async fn contents_that_are_not_in_memory() {
+    let rig = Rig::new();
+    let [mut kept, mut lost] = [(); 2].map(|()| SpoolWriter::create(rig.home.path()).unwrap());
+    let mut listed = Vec::new();
+    for (name, is_kept) in [("a", true), ("b", false), ("c", false), ("d", true)] {
+        let writer = if is_kept { &mut kept } else { &mut lost };
+        let content = Content::Spooled(writer.add(yaml(name, "1").as_bytes()).await.unwrap());
+        listed.push(Listed { key: key(name), version: version("1"), content });
+    }
+    kept.finish().await.unwrap();
+    drop(lost);
+    // The other one of them is gone by now.
+    rig.cluster.0.lock().unwrap().insert(key("b"), state("b", "2"));
+    let branch = rig.branch();
+    pushed(&branch, branch.seed(&id(), Scope::Whole, listed)).await;
+    let files = rig.files();
+    let expected = [("a", "1"), ("b", "2"), ("d", "1")];
+    let path = |name: &str| format!("live/v1/configmaps/default/{name}.yaml");
+    assert_eq!(rig.names(), expected.map(|(name, _)| path(name)).join(" "));
+    expected.iter().for_each(|(name, value)| assert_eq!(files[&path(name)], yaml(name, value).trim_end()));
 }
 
 #[tokio::test]

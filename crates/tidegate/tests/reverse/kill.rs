@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use serde_json::json;
 use tidegate_testkit::place::wait;
 
-use crate::people::{People, check_history, in_cluster, in_git, write_foreign};
+use crate::people::{People, check_history, in_cluster, in_git, write_foreign, write_large};
 use crate::rig::plane;
 
 const KILLS: usize = 10;
@@ -23,6 +23,7 @@ fn killed_in_a_loop_while_objects_change() {
     let (plane, mut random) = (plane(), StdRng::seed_from_u64(number));
     let place = plane.place("kill");
     write_foreign(&place);
+    write_large(&place);
     place.rule("maps", "live", json!({"resources": ["configmaps"]}));
     let people = People::start(&place, number);
     let start = || plane.operator("kill").with(&["--leader-elect=false", "--git-batch-silence=50ms"]);

@@ -10,6 +10,7 @@ use tidegate_testkit::cluster::{ALICE, BOB};
 use tidegate_testkit::gate::Gate;
 use tidegate_testkit::place::{Place, wait};
 
+use crate::people::{LARGE, write_large};
 use crate::rig::{Plane, plane};
 
 fn author(place: &Place<'_>, name: &str) -> String {
@@ -56,6 +57,7 @@ fn a_work_dir_without_room_loses_nothing() {
     let plane = plane();
     let place = plane.place("full");
     place.rule("maps", "live", json!({"resources": ["configmaps"]}));
+    write_large(&place);
     let start = plane.operator("full").with(&["--git-batch-silence=100ms"]);
     let work_dir = start.work_dir.display().to_string();
     let mut operator = start.ready();
@@ -63,6 +65,10 @@ fn a_work_dir_without_room_loses_nothing() {
     operator.limit_files(Some(0));
     place.apply_as(ALICE, &place.config_map("a", "1"));
     place.apply_as(BOB, &place.config_map("b", "1"));
+    // Its list is more than is kept in memory, and the disk takes none of it.
+    place.destination("again", "again");
+    place.rule("again", "again", json!({"resources": ["configmaps"]}));
+    operator.process.err.until("the work directory takes no list");
     for (kind, name) in [("gitdestination", "live"), ("gitrepoconfig", "repo")] {
         let message = place.wait_reason(kind, name, "DiskFull");
         assert!(message.contains(&format!("no room for the clone in {work_dir}")), "{message}");
@@ -73,13 +79,16 @@ fn a_work_dir_without_room_loses_nothing() {
     let full = || operator.metrics("gitopsreverser_push_failures_total", "reason=\"DiskFull\"");
     wait("two attempts", || full().filter(|failures| *failures >= 2.0));
     let waiting = || operator.metric("gitopsreverser_repo_branch_queue_depth");
-    wait("both changes, which wait", || waiting().filter(|depth| (depth - 2.0).abs() < f64::EPSILON));
-    assert!(place.files().is_empty());
+    let listed = (LARGE + 2) as f64;
+    wait("both changes and the list, which wait", || waiting().filter(|depth| *depth >= 2.0 + listed));
+    let written = place.files().len();
+    assert_eq!(written, LARGE, "nothing since");
     operator.limit_files(None);
     for (name, who) in [("a", "alice"), ("b", "bob")] {
         assert_eq!(author(&place, name), format!("{who} <{who}@users.noreply.cluster.local>"));
     }
     place.wait_reason("gitdestination", "live", "Mirroring");
+    wait("the second destination", || (place.files().len() == 2 * (LARGE + 2)).then_some(()));
     operator.stop();
 }
 

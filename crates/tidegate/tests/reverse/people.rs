@@ -24,6 +24,15 @@ pub fn write_foreign(place: &Place<'_>) {
     place.foreign_commit(&FOREIGN.map(|(path, text)| (path.to_owned(), text.to_owned())));
 }
 
+/// More than an operator keeps of a list in memory, in so many objects.
+pub const LARGE: usize = 4;
+
+pub fn write_large(place: &Place<'_>) {
+    for at in 0..LARGE {
+        place.apply(&place.config_map(&format!("large-{at}"), &at.to_string().repeat(100 << 10)));
+    }
+}
+
 /// Changes of each object by two people, for as long as they are not stopped.
 pub struct People {
     stop: Arc<AtomicBool>,
