@@ -1,7 +1,8 @@
 //! One bare repository.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -54,6 +55,7 @@ impl fmt::Display for ObjectId {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Quarantine {
     pub object_directory: OsString,
+    /// One folder.
     pub alternates: OsString,
 }
 
@@ -134,8 +136,23 @@ impl Repository {
         if let Some(quarantine) = &self.quarantine {
             command.env("GIT_QUARANTINE_PATH", &quarantine.object_directory);
             command.env("GIT_OBJECT_DIRECTORY", &quarantine.object_directory);
-            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &quarantine.alternates);
+            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(&quarantine.alternates));
         }
         command
     }
+}
+
+/// Git takes it for a list, divided by colons, unless it begins with a quote:
+/// then it is read as C does, so that a folder may have any name.
+fn quoted(folder: &OsStr) -> OsString {
+    let mut quoted = vec![b'"'];
+    for &byte in folder.as_bytes() {
+        match byte {
+            b'"' | b'\\' => quoted.extend([b'\\', byte]),
+            b'\n' => quoted.extend(*b"\\n"),
+            _ => quoted.push(byte),
+        }
+    }
+    quoted.push(b'"');
+    OsString::from_vec(quoted)
 }

@@ -177,7 +177,12 @@ subjects:
 
 impl Site {
     pub fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        Self::in_folder("site")
+    }
+
+    /// In a folder whose name begins so.
+    pub fn in_folder(name: &str) -> Self {
+        let directory = tempfile::Builder::new().prefix(name).tempdir().unwrap();
         fs::create_dir(directory.path().join("manifests")).unwrap();
         let site = Self { directory, port: free_port() };
         site.define("base.yaml", MANIFESTS);

@@ -58,7 +58,10 @@ impl Hosted {
     }
 
     pub fn start_with(flags: &[&str]) -> Self {
-        let site = Site::new();
+        Self::start_at(Site::new(), flags)
+    }
+
+    pub fn start_at(site: Site, flags: &[&str]) -> Self {
         let server = site.serve_with(flags);
         let tree = Tree::clone(&site, CONTROL, "control");
         Self { site, server, tree }

@@ -1,5 +1,6 @@
 //! What an accepted push does.
 
+use super::super::process::Site;
 use super::super::watch::metrics;
 use super::{CONTROL, CRD, Hosted, Tree, admin, widget};
 
@@ -163,4 +164,18 @@ fn pushes_are_counted() {
     }
     let received = text.lines().find_map(|line| line.strip_prefix("tidegate_git_received_bytes_total "));
     assert!(received.unwrap().parse::<u64>().unwrap() > 500, "{text}");
+}
+
+/// The second builds on the first: git has to find what is there.
+#[test]
+fn the_folder_may_have_any_name() {
+    for name in ["a:b", "\"a\"", "a\nb", "a\\:\"b c;'$d"] {
+        let hosted = Hosted::start_at(Site::in_folder(name), &[]);
+        let many: String = (0..50).map(|at| format!("# {at}\n")).collect();
+        hosted.tree.write("crd.yaml", CRD).write("a.yaml", &(many.clone() + &widget("a", 1))).commit().pushed();
+        hosted.tree.write("a.yaml", &(many + &widget("a", 2))).commit();
+        let told = hosted.tree.pushed();
+        assert!(told.contains("+0 ~1 -0 objects"), "{name:?}: {told}");
+        assert_eq!(hosted.field("widget a", "/spec/size"), "2", "{name:?}");
+    }
 }
