@@ -16,6 +16,8 @@ const NAME_CHARS_SHOWN: usize = 100;
 pub enum RequestError {
     #[error("this is no push as git sends it: use git 1.8 or newer")]
     NotGit,
+    #[error("the push ends in the middle of its commands: push again")]
+    Unfinished,
     #[error("the push names more than {UPDATES_MAX} refs: push them in several steps")]
     TooMany,
     #[error("`{0}` is no name of a ref that can be stored here: use refs/heads/… or refs/tags/…, as text")]

@@ -112,6 +112,10 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
+        // Who has sent a request and says that it sends nothing more may still
+        // wait for the answer (RFC 9112, 6.3). Who is gone looks the same until it
+        // is written to: its request ends by itself, and the answer finds nobody.
+        .half_close(true)
         .header_read_timeout(limits.header_read_timeout)
         .max_buf_size((limits.header_bytes_max as usize).max(HTTP1_BUFFER_BYTES_MIN));
     builder

@@ -289,7 +289,7 @@ async fn read_request(source: &mut Source) -> io::Result<Result<Option<(PushRequ
             read => return Ok(read),
         }
     }
-    Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the push ends in the middle of its request"))
+    Ok(Err(RequestError::Unfinished))
 }
 
 /// Frames for the client.

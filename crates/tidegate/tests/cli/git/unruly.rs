@@ -4,7 +4,8 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
-use super::super::process::said;
+use super::super::process::{said, until};
+use super::super::watch::metrics;
 use super::{CRD, Hosted, admin, git, widget};
 
 /// A push that announces `length` bytes, of which none is sent yet.
@@ -61,6 +62,52 @@ fn a_whole_request_by_hand_is_a_push() {
     let (hosted, body) = prepared();
     let answer = post(&hosted, "", body.len(), &body);
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("ok refs/heads/main"), "{answer}");
+    assert_eq!(hosted.site.say("get widgets -o name").good(), "widgets.example.com/a\n");
+}
+
+/// It says that it sends nothing more, and waits for the answer.
+#[test]
+fn a_client_that_closes_its_side_is_answered() {
+    let (hosted, body) = prepared();
+    let sent = |body: &[u8]| {
+        let mut stream = begin(&hosted, "", body.len());
+        stream.write_all(body).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let answer = sent(&body[..60]);
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("in the middle of its commands"), "{answer}");
+    let answer = sent(b"");
+    assert!(answer.contains("in the middle of its commands"), "{answer}");
+    let answer = sent(&body);
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("ok refs/heads/main"), "{answer}");
+    assert_eq!(hosted.site.say("get widgets -o name").good(), "widgets.example.com/a\n");
+}
+
+/// At any point of a request: what it held is given back.
+#[test]
+fn nothing_is_kept_for_clients_that_are_gone() {
+    let (hosted, body) = prepared();
+    let open = || {
+        let metrics = metrics(hosted.site.port, &admin(&hosted.site));
+        let line = metrics.lines().find_map(|line| line.strip_prefix("tidegate_http_connections "));
+        line.unwrap_or_else(|| panic!("{metrics}")).to_owned()
+    };
+    let alone = open();
+    for sent in [0, 30, body.len() / 2, body.len() - 1, body.len()] {
+        for closes_first in [false, true] {
+            let mut stream = begin(&hosted, "", body.len());
+            stream.write_all(&body[..sent]).unwrap();
+            if closes_first {
+                stream.shutdown(Shutdown::Write).unwrap();
+            }
+        }
+    }
+    until("the connections are closed", || open() == alone);
+    // One that was whole may be under way still, or be in force.
+    until("a push is taken", || hosted.tree.push(&[]).code == Some(0));
     assert_eq!(hosted.site.say("get widgets -o name").good(), "widgets.example.com/a\n");
 }
 
