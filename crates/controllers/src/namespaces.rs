@@ -15,8 +15,9 @@ use crate::report::needed;
 /// As admission writes it.
 pub const CONTENTS_FINALIZER: &str = "tidegate.dev/contents";
 /// How often a terminating namespace is asked for; it costs one count for each
-/// kind, and only while one is on its way out.
-const DRAIN_INTERVAL: Duration = Duration::from_secs(5);
+/// kind, and only while one is on its way out. Who has removed the last object
+/// waits for it.
+const DRAIN_INTERVAL: Duration = Duration::from_secs(1);
 
 pub fn add_to(manager: &Manager) -> Result<(), AddError> {
     manager.add(Controller::new("namespaces", kind(), NamespaceReconciler::new(manager.client())))

@@ -11,7 +11,8 @@ use clap_complete::Shell;
 
 pub use self::objects::{CheckArgs, GetArgs, OutputFormat, ReportFormat, SelectArgs, WatchArgs};
 pub use self::operations::{
-    Account, QuarantineArgs, QuarantineCommand, RepoArgs, RepoCommand, StoreArgs, StoreCommand, TokenArgs, TokenCommand,
+    Account, QuarantineArgs, QuarantineCommand, QuarantineFormat, RepoArgs, RepoCommand, StoreArgs, StoreCommand,
+    TokenArgs, TokenCommand,
 };
 pub use self::processes::{ControlArgs, ServeArgs};
 use crate::reverse_args::ReverseArgs;
@@ -42,8 +43,9 @@ const CONTROLLERS_EXAMPLES: &str = "\
 LEADER is the manager that runs a controller: `NAME (gone)` if its lease has ended, `none (WHY)` for
 a hook that cannot be used, with what is wrong below the table. The controller of a hook is called
 hook.HOOK.HASH, that of one that could never start hook.HOOK.
-OLDEST is how long the first in the queue has waited, BEHIND-FOR how long the oldest change that is
-not reconciled. VERSIONS-BEHIND 0 says that every change of its kind is seen and reconciled.
+OLDEST is how long the first in the queue has waited, BEHIND-FOR how long the oldest change that was
+not tried. VERSIONS-BEHIND 0 says that every change of its kind is seen and was tried; what failed
+is in RETRYING, and in QUARANTINED when it is given up on.
 
 Examples:
   tidegate controllers

@@ -10,6 +10,7 @@
 //! written for an endpoint, whatever it answers.
 
 mod answer;
+mod away;
 mod call;
 mod clear;
 mod gather;

@@ -11,6 +11,7 @@ use tidegate_runtime::{Client, Fault, Item, Kind, Next, ReconcileError, Reconcil
 use xxhash_rust::xxh3::Xxh3;
 
 use super::answer::{Answer, HookError};
+use super::away::Away;
 use super::call::Endpoint;
 use super::clear::{Mark, clear};
 use super::gather::{Gathered, gather};
@@ -39,6 +40,7 @@ pub struct HookReconciler {
     seen: Mutex<HashMap<ObjectKey, Seen>>,
     /// What the hook's status says of the endpoint.
     responding: Mutex<Option<bool>>,
+    away: Away,
 }
 
 /// What was sent: the digest of all of it, and that of the related objects.
@@ -70,8 +72,8 @@ impl HookReconciler {
         endpoint: Endpoint,
         client: Client,
     ) -> Self {
-        let (seen, responding) = Default::default();
-        Self { spec, kind, controller, related, endpoint, client, seen, responding }
+        let (seen, responding, away) = Default::default();
+        Self { spec, kind, controller, related, endpoint, client, seen, responding, away }
     }
 
     async fn call(&self, item: &Item, object: &Object) -> Result<Next, ReconcileError> {
@@ -204,6 +206,7 @@ impl HookReconciler {
         if matches!(error, Some(HookError::TooMuch(_))) {
             return;
         }
+        self.away.hear(&self.spec.name, error);
         let responds = error.is_none();
         let before = self.responding.lock().unwrap_or_else(PoisonError::into_inner).replace(responds);
         if before == Some(responds) {

@@ -139,7 +139,7 @@ impl Api {
                     let behind_since_ms = self.behind_since_ms(&report);
                     let behind_versions = match behind_since_ms {
                         None => Some(0),
-                        Some(_) => behind(&report, view.version()),
+                        Some(_) => behind(&report, self.0.store.epoch(), view.version()),
                     };
                     let lease = view.get(&lease_key(&report.lease_namespace, &report.lease_name))?;
                     let leads = lease.is_some_and(|lease| fence(&report).is_held(&lease, Utc::now()));
@@ -248,9 +248,11 @@ fn fence(report: &ControllerReport) -> Fence {
     }
 }
 
-fn behind(report: &ControllerReport, newest: ResourceVersion) -> Option<u64> {
+/// `None` without a checkpoint, or with one of another epoch, from which
+/// nothing can be counted.
+fn behind(report: &ControllerReport, epoch: ResourceVersion, newest: ResourceVersion) -> Option<u64> {
     let checkpoint: ResourceVersion = report.checkpoint.as_deref()?.parse().ok()?;
-    Some(newest.raw().saturating_sub(checkpoint.raw()))
+    (checkpoint >= epoch).then(|| newest.raw().saturating_sub(checkpoint.raw()))
 }
 
 fn check_controller(name: &str) -> Result<(), ApiError> {

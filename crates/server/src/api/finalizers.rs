@@ -6,7 +6,7 @@ use tidegate_model::kinds::Scope;
 use tidegate_model::{FieldError, FieldErrorReason, Object, ObjectKey};
 use tidegate_store::Op;
 
-use super::error::ApiError;
+use super::error::{ApiError, Code};
 use super::fence::Fence;
 use super::kind_ref::KindRef;
 use super::status::precondition;
@@ -85,10 +85,10 @@ impl Api {
         if left.is_empty() {
             return Ok(());
         }
-        let message =
-            format!("there is something left in the namespace: {}; remove their files first", left.join(", "));
-        let error = FieldError::new("metadata.finalizers", FieldErrorReason::Forbidden, message);
-        Err(ApiError::invalid("the change of finalizers", &[error]))
+        // The namespace's own status shows it, so it speaks of nothing else.
+        let message = format!("it still has {}: remove their files, and it goes by itself", left.join(", "));
+        let cause = json!({"field": "metadata.finalizers", "reason": "Forbidden", "message": message});
+        Err(ApiError::new(Code::Invalid, message).with("causes", vec![cause]))
     }
 }
 

@@ -70,12 +70,15 @@ fn family<M: EncodeMetric>(
 
 type Value<T> = fn(&ControllerReport) -> T;
 
-fn gauges() -> [(&'static str, &'static str, Option<Unit>, Value<i64>); 6] {
+fn gauges() -> [(&'static str, &'static str, Option<Unit>, Value<i64>); 7] {
     let seconds = || Some(Unit::Seconds);
     [
         ("controller_queue_depth", "Keys that wait for a worker", None, |report| count(report.queue_depth)),
         ("controller_in_flight", "Reconciles that run", None, |report| count(report.in_flight)),
         ("controller_delayed", "Keys in a backoff, or waiting for their time", None, |report| count(report.delayed)),
+        ("controller_retrying", "Keys whose last attempt failed, and which wait for the next", None, |report| {
+            count(report.retrying)
+        }),
         ("controller_quarantined", "Keys that are not tried any more", None, |report| count(report.quarantined)),
         ("controller_oldest_waiting", "How long the longest of the waiting keys waits", seconds(), |report| {
             seconds_since(report.oldest_waiting_ms)

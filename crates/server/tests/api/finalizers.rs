@@ -59,7 +59,7 @@ async fn a_namespace_goes_when_it_is_empty_and_not_before() {
     let stamped = server.client.data(query, json!({})).await["resource"].take();
     assert!(stamped["object"]["metadata"]["deletionTimestamp"].is_string(), "{stamped}");
     let refused = server.client.send(UPDATE, json!({"rv": stamped["resourceVersion"]})).await;
-    assert!(refused.to_string().contains("1 widgets.example.com; remove their files first"), "{refused}");
+    assert!(refused.to_string().contains("it still has 1 widgets.example.com: remove their files"), "{refused}");
     let other = inside.replace("name: a,", "name: b,");
     let refused = server.project(&[("b.yaml", &other)], &[]).await.unwrap_err();
     assert!(refused.contains("takes nothing new"), "{refused}");

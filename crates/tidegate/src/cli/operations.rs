@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::ConnectionArgs;
 use crate::units::parse_duration;
@@ -26,11 +26,15 @@ pub enum QuarantineCommand {
     #[command(after_help = "\
 Examples:
   tidegate quarantine list
-  tidegate quarantine list --controller products")]
+  tidegate quarantine list --controller products
+  tidegate quarantine list --controller hook.sizes -o json")]
     List {
-        /// Of one controller, by its NAME in `tidegate controllers`; a hook's is hook.HOOK.HASH
+        /// Of one controller, by its NAME in `tidegate controllers`; of a hook, hook.HOOK is enough
         #[arg(long, value_name = "NAME")]
         controller: Option<String>,
+        /// How to print it
+        #[arg(short, long, value_enum, default_value_t = QuarantineFormat::Table)]
+        output: QuarantineFormat,
     },
     /// Have a controller try again, now
     #[command(after_help = "\
@@ -41,12 +45,20 @@ Examples:
         /// Everything that is in quarantine
         #[arg(long, conflicts_with = "key")]
         all: bool,
-        /// Of one controller, by its NAME in `tidegate controllers`; a hook's is hook.HOOK.HASH
+        /// Of one controller, by its NAME in `tidegate controllers`; of a hook, hook.HOOK is enough
         #[arg(long, value_name = "NAME")]
         controller: Option<String>,
         /// The object, as NAMESPACE/NAME, or NAME for cluster scope
         key: Option<String>,
     },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum QuarantineFormat {
+    /// Columns, for people; errors are cut on a terminal alone
+    Table,
+    /// A list of objects
+    Json,
 }
 
 #[derive(Args)]

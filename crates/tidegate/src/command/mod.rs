@@ -8,6 +8,7 @@ mod controllers;
 mod get;
 mod idle_hooks;
 mod kinds;
+mod quarantine;
 mod repo;
 mod repo_verify;
 mod reverse;
@@ -86,7 +87,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Token(args) => client(token::run(&args))?,
         Command::Repo(args) => return client(repo::run(&args)),
         Command::Controllers(args) => client(controllers::list(&args))?,
-        Command::Quarantine(args) => client(controllers::quarantine(&args))?,
+        Command::Quarantine(args) => client(quarantine::run(&args))?,
         Command::Store(args) => store::run(&args)?,
         Command::Completion { shell } => completion::run(shell)?,
     }

@@ -11,18 +11,24 @@ pub struct Table {
     header: Vec<String>,
     widths: Vec<usize>,
     is_begun: bool,
+    cell_chars_max: usize,
 }
 
 impl Table {
     pub fn new(header: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let header: Vec<String> = header.into_iter().map(Into::into).collect();
         let widths = header.iter().map(|name| name.chars().count()).collect();
-        Self { header, widths, is_begun: false }
+        Self { header, widths, is_begun: false, cell_chars_max: CELL_CHARS_MAX }
+    }
+
+    /// Cuts no cell.
+    pub fn whole(self) -> Self {
+        Self { cell_chars_max: usize::MAX, ..self }
     }
 
     /// The text of these rows; the first time with the header above them.
     pub fn render(&mut self, rows: &[Vec<String>]) -> String {
-        let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| shown(cell)).collect()).collect();
+        let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| self.shown(cell)).collect()).collect();
         for row in &rows {
             for (width, cell) in self.widths.iter_mut().zip(row) {
                 *width = (*width).max(cell.chars().count());
@@ -36,12 +42,12 @@ impl Table {
         let cells: Vec<String> = row.iter().zip(&self.widths).map(|(cell, width)| format!("{cell:width$}")).collect();
         format!("{}\n", cells.join(GAP).trim_end())
     }
-}
 
-fn shown(cell: &str) -> String {
-    match cell.char_indices().nth(CELL_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", harmless(&cell[..end])),
-        None => harmless(cell),
+    fn shown(&self, cell: &str) -> String {
+        match cell.char_indices().nth(self.cell_chars_max) {
+            Some((end, _)) => format!("{}…", harmless(&cell[..end])),
+            None => harmless(cell),
+        }
     }
 }
 
