@@ -16,7 +16,7 @@ use super::call::Endpoint;
 use super::clear::{Mark, clear};
 use super::gather::{Gathered, gather};
 use super::related_index::{Note, RelatedIndex};
-use super::spec::HookSpec;
+use super::spec::{CONDITION_PREFIX, HookSpec};
 use crate::report::needed;
 
 /// An object that did not change is sent again by a resync only after so long:
@@ -153,6 +153,11 @@ impl HookReconciler {
     /// the server does not take it.
     async fn accept(&self, item: &Item, sent: Sent, answer: &Answer) -> Result<Result<(), HookError>, ReconcileError> {
         let mut patch = answer.status.clone().unwrap_or_else(|| json!({}));
+        if let Some(reserved) = reserved(&patch) {
+            return Ok(Err(HookError::Terminal(format!(
+                "the endpoint tried to write the condition `{reserved}`: those of {CONDITION_PREFIX} say how calls ended, and are written here"
+            ))));
+        }
         let generation = item.object()?.generation();
         self.add_condition(&mut patch, generation, "True", "Answered", "");
         match self.write(item, sent, patch).await {
@@ -269,6 +274,12 @@ impl From<HookError> for ReconcileError {
             HookError::Terminal(_) => Self::terminal(error),
         }
     }
+}
+
+/// A condition in the patch that is not the endpoint's to write.
+fn reserved(patch: &Value) -> Option<&str> {
+    let mut kinds = patch["conditions"].as_array()?.iter().filter_map(|condition| condition["type"].as_str());
+    kinds.find(|kind| kind.starts_with(CONDITION_PREFIX))
 }
 
 /// As much as a condition takes.

@@ -159,9 +159,12 @@ impl HookSpec {
     }
 }
 
+/// Of the conditions that say how calls ended.
+pub(super) const CONDITION_PREFIX: &str = "hook.tidegate.dev/";
+
 /// The condition of a hook of this name.
 pub(super) fn condition_type(hook: &str) -> String {
-    format!("hook.tidegate.dev/{hook}")
+    format!("{CONDITION_PREFIX}{hook}")
 }
 
 fn timeout(text: &str) -> Result<Duration, SpecError> {

@@ -274,6 +274,14 @@ async fn every_misbehaviour_has_its_words() {
             "Refused",
             "the endpoint reports: never",
         ),
+        (
+            Behaviour::Answer(
+                ok,
+                json!({"status": {"conditions": [{"type": "hook.tidegate.dev/sizes", "status": "True"}]}}).to_string(),
+            ),
+            "Refused",
+            "tried to write the condition `hook.tidegate.dev/sizes`",
+        ),
         (Behaviour::Answer(StatusCode::FOUND, String::new()), "Refused", "redirects are not followed"),
     ];
     for (behaviour, reason, message) in table {

@@ -61,6 +61,7 @@ async fn control(args: &ControlArgs) -> Result<ExitCode> {
     if let Some(observer) = observer {
         observer.stop().await;
     }
+    tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }
 
