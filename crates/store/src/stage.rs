@@ -31,6 +31,7 @@ pub(crate) struct Stage<'a> {
 #[derive(Default)]
 struct Delta {
     objects: HashMap<Bytes, Option<ObjectRow>>,
+    /// Of what was merged.
     counters: HashMap<Vec<u8>, i64>,
     marks: HashMap<Vec<u8>, Option<Bytes>>,
     events: Vec<EventParts>,
@@ -67,6 +68,8 @@ impl<'a> Stage<'a> {
         delta: &mut Delta,
     ) -> Result<Vec<Option<ResourceVersion>>, CommitError> {
         let Transaction { writes, marks } = transaction;
+        delta.objects.reserve(writes.len());
+        delta.events.reserve(writes.len());
         delta.marks.extend(marks.into_iter().map(|(name, value)| (mark_key(&name), value)));
         writes.into_iter().enumerate().map(|(index, write)| self.apply_write(index, write, delta)).collect()
     }
@@ -124,11 +127,6 @@ impl<'a> Stage<'a> {
                 (self.written(version, &key, current.as_ref(), &row), Some(row))
             }
         };
-        match event.kind {
-            EventType::Added => delta.count(&key, 1),
-            EventType::Deleted => delta.count(&key, -1),
-            EventType::Modified => {}
-        }
         self.head.newest = version;
         delta.objects.insert(encoded, row);
         delta.events.push(event);
@@ -217,19 +215,37 @@ pub(crate) fn log_row(event: &EventParts, segment: &mut Segment) -> Change {
 }
 
 impl Delta {
-    fn count(&mut self, key: &ObjectKey, delta: i64) {
-        *self.counters.entry(counter_key(&key.resource, None)).or_default() += delta;
-        if let Some(namespace) = &key.namespace {
-            *self.counters.entry(counter_key(&key.resource, Some(namespace))).or_default() += delta;
+    /// Those of one push come kind by kind and namespace by namespace, so a
+    /// counter is looked up once for many of them.
+    fn count(&mut self, events: &[EventParts]) {
+        let counted = |event: &EventParts| match event.kind {
+            EventType::Added => 1,
+            EventType::Deleted => -1,
+            EventType::Modified => 0,
+        };
+        let is_same =
+            |one: &ObjectKey, next: &ObjectKey| one.resource == next.resource && one.namespace == next.namespace;
+        for run in events.chunk_by(|one, next| is_same(&one.key, &next.key)) {
+            let (key, delta) = (&run[0].key, run.iter().map(counted).sum::<i64>());
+            if delta == 0 {
+                continue;
+            }
+            *self.counters.entry(counter_key(&key.resource, None)).or_default() += delta;
+            if let Some(namespace) = &key.namespace {
+                *self.counters.entry(counter_key(&key.resource, Some(namespace))).or_default() += delta;
+            }
         }
     }
 
     fn merge(&mut self, later: Delta) {
-        self.objects.extend(later.objects);
+        self.count(&later.events);
         self.marks.extend(later.marks);
-        self.events.extend(later.events);
-        for (key, delta) in later.counters {
-            *self.counters.entry(key).or_default() += delta;
+        // A large one is alone in its batch: nothing of it is moved.
+        if self.events.is_empty() {
+            (self.objects, self.events) = (later.objects, later.events);
+        } else {
+            self.objects.extend(later.objects);
+            self.events.extend(later.events);
         }
     }
 }
