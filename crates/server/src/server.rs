@@ -187,6 +187,7 @@ pub(crate) async fn wire(store: Store, options: Options) -> Result<Wired, StartE
     let projector = repos.projector().clone();
     checks.register("repositories", move || projector.health());
     metrics.register_store(store.clone());
+    metrics.register_stopped_controllers(api.clone());
     let webhook_routes = repos::webhook_routes(api.clone(), repos.clone());
     let git_routes = repos::routes(repos, identities.clone(), shutdown.clone());
     let front = Front::new(graphql, api.clone(), metrics.clone(), shutdown.clone());

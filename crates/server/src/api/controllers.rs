@@ -10,11 +10,12 @@ use chrono::Utc;
 use serde_json::Value;
 use tidegate_model::{GroupResource, ResourceVersion};
 use tidegate_runtime::{ControllerReport, STATE_NAMES_MAX, rows};
-use tidegate_store::{CommitError, Transaction};
+use tidegate_store::{CommitError, StoreError, Transaction};
 
 use super::Api;
 use super::error::{ApiError, Code};
 use super::fence::{Fence, lease_key, lease_lost};
+use super::idle_hooks::{self, IdleHooks};
 use crate::identity::{Attributes, SUBRESOURCE_QUARANTINE, Session, Verb};
 
 /// Of one answer: about 100 bytes a row.
@@ -44,6 +45,8 @@ pub struct SeenController {
     pub behind_since_ms: Option<u64>,
     /// Its leader holds the lease now.
     pub leads: bool,
+    /// What is wrong with its hook and what to do, if it was stopped.
+    pub stopped_message: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -128,9 +131,20 @@ impl Api {
         }
     }
 
+    /// A hook's message is part of its object: for who may list those.
     pub fn controllers(&self, session: &Session) -> Result<Vec<SeenController>, ApiError> {
         self.authorize(session, &attributes(Verb::List))?;
+        let mut seen = self.seen_controllers()?;
+        if self.authorize(session, &Attributes::new(Verb::List, &idle_hooks::resource())).is_err() {
+            seen.iter_mut().for_each(|seen| seen.stopped_message = None);
+        }
+        Ok(seen)
+    }
+
+    /// Those that have ever run, and hooks that never could.
+    pub fn seen_controllers(&self) -> Result<Vec<SeenController>, StoreError> {
         let view = self.0.store.view();
+        let idle = IdleHooks::read(&view)?;
         let mut reports = Vec::new();
         for row in view.marks(&format!("{ROOT}report/"), None) {
             let (name, value) = row?;
@@ -143,11 +157,13 @@ impl Api {
                     };
                     let lease = view.get(&lease_key(&report.lease_namespace, &report.lease_name))?;
                     let leads = lease.is_some_and(|lease| fence(&report).is_held(&lease, Utc::now()));
-                    reports.push(SeenController { report, behind_versions, behind_since_ms, leads });
+                    let stopped_message = idle.message_of(&report);
+                    reports.push(SeenController { report, behind_versions, behind_since_ms, leads, stopped_message });
                 }
                 Err(error) => tracing::warn!(%name, %error, "a controller's report cannot be read"),
             }
         }
+        reports.extend(idle.unborn(&reports));
         Ok(reports)
     }
 

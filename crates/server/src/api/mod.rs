@@ -10,6 +10,7 @@ mod controllers;
 mod fence;
 mod finalizers;
 mod follow;
+mod idle_hooks;
 mod kinds;
 mod lease;
 mod owned;

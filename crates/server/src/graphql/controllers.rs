@@ -115,7 +115,8 @@ fn change(mut change: Arguments) -> Result<(String, Option<Bytes>), ApiError> {
     Ok((name, value.map(Bytes::from)))
 }
 
-fn controller(SeenController { report, behind_versions, behind_since_ms, leads }: &SeenController) -> Value {
+fn controller(seen: &SeenController) -> Value {
+    let SeenController { report, behind_versions, behind_since_ms, leads, stopped_message } = seen;
     json!({
         "name": report.controller,
         "apiVersion": report.api_version,
@@ -123,6 +124,7 @@ fn controller(SeenController { report, behind_versions, behind_since_ms, leads }
         "leader": report.leader,
         "leading": leads,
         "stopped": report.stopped,
+        "stoppedMessage": stopped_message,
         "queueDepth": report.queue_depth,
         "oldestWaitingTime": report.oldest_waiting_ms.and_then(time),
         "inFlight": report.in_flight,
@@ -167,7 +169,7 @@ const ROOTS: [(&str, Operation, &str); 9] = [
     (
         "controllers",
         Operation::Controllers,
-        "What each controller last said of itself; needs `list` on `controllerstates`.",
+        "What each controller last said of itself, and the hooks that never started; needs `list` on `controllerstates`.",
     ),
     (
         "quarantine",
@@ -244,11 +246,17 @@ fn controller_type() -> TypeDef {
             ("name", text("name").required()),
             ("apiVersion", text("apiVersion").required()),
             ("kind", text("kind").required()),
-            ("leader", text("leader").required().describe("Who ran it when it last said so.")),
+            ("leader", text("leader").required().describe("Who ran it when it last said so; empty if it never ran.")),
             ("leading", scalar("leading", "Boolean").required().describe("Whether the leader holds its lease now.")),
             (
                 "stopped",
-                text("stopped").describe("Why it does not run although its leader could run it; null if it runs."),
+                text("stopped").describe("Why it does not run although a leader could run it; null if it runs."),
+            ),
+            (
+                "stoppedMessage",
+                text("stoppedMessage").describe(
+                    "What is wrong and what to do, of a hook that does not run; needs `list` on `reconcilehooks`, else null.",
+                ),
             ),
             ("queueDepth", count("queueDepth").describe("Keys that wait for a worker.")),
             ("oldestWaitingTime", text("oldestWaitingTime").describe("Since when the longest of them waits.")),

@@ -19,6 +19,43 @@ impl Metrics {
     }
 }
 
+impl Metrics {
+    /// Wherever they would run: the store knows of them.
+    pub fn register_stopped_controllers(&self, api: Api) {
+        self.register(Box::new(StoppedCollector(api)));
+    }
+}
+
+struct StoppedCollector(Api);
+
+impl Collector for StoppedCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let seen = self.0.seen_controllers().unwrap_or_else(|error| {
+            tracing::warn!(%error, "the controllers that do not run cannot be read");
+            Vec::new()
+        });
+        let is_stopped = |report: &ControllerReport| report.stopped.is_some();
+        let stopped: Vec<_> = seen.into_iter().map(|seen| seen.report).filter(is_stopped).collect();
+        if stopped.is_empty() {
+            return Ok(());
+        }
+        let (one, help) = (ConstGauge::new(1), "Controllers of hooks that cannot run, by reason");
+        let mut encoder = encoder.encode_descriptor("controller_stopped", help, None, one.metric_type())?;
+        for report in &stopped {
+            let reason = report.stopped.as_deref().unwrap_or_default();
+            let labels = [("controller", report.controller.as_str()), ("reason", reason)];
+            ConstGauge::new(1).encode(encoder.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for StoppedCollector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoppedCollector")
+    }
+}
+
 struct ControllerCollector {
     manager: Manager,
     api: Option<Api>,

@@ -6,14 +6,16 @@ use anyhow::Result;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::json;
+use tidegate_model::terminal::one_line;
 
-use super::idle_hooks::{IdleHook, explained, idle_hooks, without_controller};
 use crate::cli::ConnectionArgs;
 use crate::client::connect;
 use crate::output::{Table, age};
 
-const CONTROLLERS: &str = "{ controllers { name kind leader leading stopped queueDepth oldestWaitingTime inFlight retrying quarantined \
-    failures checkpoint behindVersions behindSinceTime } }";
+const CONTROLLERS: &str = "{ controllers { name kind leader leading stopped stoppedMessage queueDepth oldestWaitingTime inFlight retrying \
+    quarantined failures checkpoint behindVersions behindSinceTime } }";
+/// The rest is in the table.
+const EXPLAINED_MAX: usize = 10;
 const STOPPED: &str = "some do not run: the condition Ready of their hook says why\n  next: tidegate get hooks -o yaml";
 /// What to do where nobody does.
 pub(super) const WHO_RUNS_THEM: &str =
@@ -46,6 +48,7 @@ struct Controller {
     leader: String,
     leading: bool,
     stopped: Option<String>,
+    stopped_message: Option<String>,
     queue_depth: u64,
     oldest_waiting_time: Option<String>,
     in_flight: u64,
@@ -60,28 +63,54 @@ struct Controller {
 pub async fn list(args: &ConnectionArgs) -> Result<()> {
     let client = connect(args)?;
     let Controllers { controllers } = client.query(CONTROLLERS, json!({})).await?;
-    let orphans = controllers.iter().filter(|controller| !controller.leading).count();
-    let remark = remark(controllers.len(), orphans);
+    let born = controllers.iter().filter(|controller| controller.is_born());
+    let orphans = born.clone().filter(|controller| !controller.leading).count();
+    let remark = remark(born.count(), orphans);
     if controllers.is_empty() {
         tell!("{}", remark.unwrap_or_default());
         return Ok(());
     }
-    let idle = idle_hooks(&client).await?;
-    let names: Vec<&str> = controllers.iter().map(|controller| &*controller.name).collect();
-    let unborn: Vec<Vec<String>> = without_controller(&idle, &names).into_iter().map(unborn).collect();
-    let stopped = controllers.iter().any(|controller| controller.leading && controller.stopped.is_some());
+    let explained = explained(&controllers);
     let now = Utc::now();
-    let rows: Vec<Vec<String>> = controllers.into_iter().map(|each| row(each, now)).chain(unborn).collect();
+    let rows: Vec<Vec<String>> = controllers.into_iter().map(|each| row(each, now)).collect();
     io::stdout().write_all(Table::new(HEAD).render(&rows).as_bytes())?;
-    if let Some(remark) = remark {
-        tell!("{remark}");
-    }
-    match explained(&idle) {
-        // Of hooks that the caller may not read.
-        lines if lines.is_empty() && stopped => tell!("{STOPPED}"),
-        lines => lines.iter().for_each(|line| tell!("{line}")),
-    }
+    remark.into_iter().chain(explained).for_each(|line| tell!("{line}"));
     Ok(())
+}
+
+/// A line for each that was stopped, or for the first of them.
+fn explained(controllers: &[Controller]) -> Vec<String> {
+    let stopped: Vec<&Controller> = controllers.iter().filter(|controller| controller.stopped.is_some()).collect();
+    let mut lines: Vec<String> = stopped.iter().filter_map(|each| each.explained()).take(EXPLAINED_MAX).collect();
+    if lines.is_empty() && !stopped.is_empty() {
+        // Of hooks that the caller may not read.
+        return vec![STOPPED.to_owned()];
+    }
+    if stopped.len() > lines.len() {
+        let more = stopped.len() - lines.len();
+        lines.push(format!("{more} more do not run\n  next: tidegate get hooks -o yaml"));
+    }
+    lines
+}
+
+impl Controller {
+    /// A hook that never started has nobody who ran it.
+    fn is_born(&self) -> bool {
+        !self.leader.is_empty()
+    }
+
+    fn explained(&self) -> Option<String> {
+        let (reason, message) = (self.stopped.as_ref()?, self.stopped_message.as_ref()?);
+        let line = format!("hook {} does not run ({reason}): {message}", self.hook()?);
+        Some(one_line(&line).into_owned())
+    }
+
+    /// Of `hook.<name>.<hash>`, where a name may have dots; without the hash if
+    /// it never started.
+    fn hook(&self) -> Option<&str> {
+        let name = self.name.strip_prefix("hook.")?;
+        if self.is_born() { name.rsplit_once('.').map(|(hook, _)| hook) } else { Some(name) }
+    }
 }
 
 /// If not all of them are at work.
@@ -100,6 +129,10 @@ fn row(controller: Controller, now: DateTime<Utc>) -> Vec<String> {
     let none = || "-".to_owned();
     let for_how_long = |time: Option<String>| time.map_or_else(none, |time| since(&time, now));
     let leader = leader(&controller);
+    if !controller.is_born() {
+        let known = [controller.name, controller.kind, leader];
+        return known.into_iter().chain(std::iter::repeat_with(none)).take(HEAD.len()).collect();
+    }
     vec![
         controller.name,
         controller.kind,
@@ -116,15 +149,10 @@ fn row(controller: Controller, now: DateTime<Utc>) -> Vec<String> {
     ]
 }
 
-/// Of a hook that has no controller yet.
-fn unborn(hook: &IdleHook) -> Vec<String> {
-    let known = [format!("hook.{}", hook.name), hook.target.clone(), format!("none ({})", hook.reason)];
-    known.into_iter().chain(std::iter::repeat("-".to_owned())).take(HEAD.len()).collect()
-}
-
-fn leader(Controller { leader, leading, stopped, .. }: &Controller) -> String {
+fn leader(controller: &Controller) -> String {
+    let Controller { leader, leading, stopped, .. } = controller;
     match stopped {
-        _ if !leading => format!("{leader} (gone)"),
+        _ if controller.is_born() && !leading => format!("{leader} (gone)"),
         Some(why) => format!("none ({why})"),
         None => leader.clone(),
     }
@@ -132,4 +160,40 @@ fn leader(Controller { leader, leading, stopped, .. }: &Controller) -> String {
 
 pub(super) fn since(time: &str, now: DateTime<Utc>) -> String {
     age(time, now).unwrap_or_else(|| time.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stopped(name: &str, leader: &str, message: Option<&str>) -> Controller {
+        let value = json!({
+            "name": name, "kind": "Site", "leader": leader, "leading": !leader.is_empty(), "stopped": "KindNotFound",
+            "stoppedMessage": message, "queueDepth": 0, "inFlight": 0, "retrying": 0, "quarantined": 0, "failures": 0,
+        });
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_line_each_and_an_end() {
+        let message = Some("there is none:\u{1b}[2J push it");
+        for (name, leader, hook) in
+            [("hook.a.0123", "me", "a"), ("hook.a.b.0123", "me", "a.b"), ("hook.a.b", "", "a.b")]
+        {
+            let line = format!("hook {hook} does not run (KindNotFound): there is none:\\033[2J push it");
+            assert_eq!(explained(&[stopped(name, leader, message)]), [line]);
+        }
+        let many: Vec<Controller> = (0..12).map(|at| stopped(&format!("hook.{at}"), "", message)).collect();
+        let lines = explained(&many);
+        assert!(lines.len() == 11 && lines[10].starts_with("2 more do not run"), "{lines:?}");
+        assert_eq!(explained(&[stopped("hook.a", "", None)]), [STOPPED]);
+        assert!(explained(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_hook_that_never_ran_has_no_numbers() {
+        let cells = row(stopped("hook.a", "", None), Utc::now());
+        assert_eq!(cells[..4], ["hook.a", "Site", "none (KindNotFound)", "-"].map(String::from));
+        assert_eq!(cells.len(), HEAD.len());
+    }
 }

@@ -6,7 +6,6 @@ mod completion;
 mod control;
 mod controllers;
 mod get;
-mod idle_hooks;
 mod kinds;
 mod quarantine;
 mod repo;
