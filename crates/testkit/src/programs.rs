@@ -20,3 +20,12 @@ pub fn output(command: &mut Command) -> String {
 pub fn helm(args: &[&str]) -> String {
     output(command(Program::Helm).args(args))
 }
+
+/// What a file in the format of `sops` says to the holder of a key of age.
+pub fn sops_decrypt(identity: &str, file: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, key) = (folder.path().join("s.yaml"), folder.path().join("key.txt"));
+    std::fs::write(&path, file).expect("a file is written");
+    std::fs::write(&key, identity).expect("a key is written");
+    output(command(Program::Sops).env_clear().env("SOPS_AGE_KEY_FILE", key).arg("decrypt").arg(path))
+}

@@ -13,7 +13,7 @@ mod tests;
 mod tree;
 
 use bytes::Bytes;
-use gix_object::{Find, FindHeader, Kind};
+use gix_object::{Exists, Find, FindHeader, Kind};
 
 pub use commit::{CommitText, Person, SignError, Signer};
 
@@ -186,15 +186,28 @@ impl Draft {
         comparison.run(before.0, after.0, "", levels)
     }
 
-    /// The content of a blob of the base.
+    /// The content of a blob, of the base or of what was put since.
     pub fn content(&mut self, id: &ObjectId) -> Result<Bytes, DraftError> {
         let id = internal(id)?;
-        self.reader.read(&id, Kind::Blob).map(Bytes::copy_from_slice)
+        match self.unsaved(&id)? {
+            Some(content) => Ok(content.into()),
+            None => self.reader.read(&id, Kind::Blob).map(Bytes::copy_from_slice),
+        }
     }
 
-    /// How large that is, without reading it.
+    /// Of a blob that was put and is not saved: the clone does not have it.
+    fn unsaved(&self, id: &gix_hash::ObjectId) -> Result<Option<Vec<u8>>, DraftError> {
+        let is_saved = self.reader.odb.exists(id);
+        let content = if is_saved { Ok(None) } else { self.pack.content(id) };
+        content.map_err(|error| DraftError::Read { id: id.to_string(), message: error.to_string() })
+    }
+
+    /// How large that is, without reading it from the clone.
     pub fn content_bytes(&mut self, id: &ObjectId) -> Result<u64, DraftError> {
         let id = internal(id)?;
+        if let Some(content) = self.unsaved(&id)? {
+            return Ok(content.len() as u64);
+        }
         let failed = |message: String| DraftError::Read { id: id.to_string(), message };
         let header = self.reader.odb.try_header(&id).map_err(|error| failed(error.to_string()))?;
         header.map(|header| header.size).ok_or_else(|| failed("it is not there".to_owned()))

@@ -5,9 +5,10 @@
 //! bytes for a commit that changes one of them.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use flate2::read::ZlibDecoder;
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 use gix_hash::ObjectId;
 use gix_object::Kind;
@@ -70,6 +71,18 @@ impl PackFile {
             Kind::Tag => 4,
         };
         self.entry(id, code, &[], content)
+    }
+
+    /// Of an object that was added in whole, if it is here. Looks at one after
+    /// the other, the newest first: nobody asks often for what they just made.
+    pub fn content(&self, id: &ObjectId) -> io::Result<Option<Vec<u8>>> {
+        let Some(row) = self.entries.iter().rev().find(|row| row.id == *id) else { return Ok(None) };
+        let at = usize::try_from(row.offset).map_err(io::Error::other)? - HEADER_BYTES;
+        let entry = &self.body[at..];
+        let size_bytes = entry.iter().take_while(|byte| **byte & 0x80 != 0).count() + 1;
+        let mut content = Vec::new();
+        ZlibDecoder::new(&entry[size_bytes..]).read_to_end(&mut content)?;
+        Ok(Some(content))
     }
 
     /// As what differs from the object at `base`, whose content is `old`; in

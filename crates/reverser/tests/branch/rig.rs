@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 pub const REPOSITORY: &str = "r.git";
 /// Much longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Rig {
     pub http: GitHttp,

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use age::secrecy::ExposeSecret;
 use tidegate_model::mirror::ResourceKey;
 use tidegate_model::yaml;
-use tidegate_reverser::branch::{Branch, Scope, SkipReason, Ticket};
-use tidegate_reverser::change::{Listed, State};
+use tidegate_reverser::branch::{Branch, Limits, Scope, SkipReason, Ticket};
+use tidegate_reverser::change::{Change, Listed, State, What};
 use tidegate_reverser::secrets::{SecretPolicy, Sops};
-use tidegate_testkit::programs::{self, Program};
+use tidegate_testkit::programs::sops_decrypt;
 
-use crate::rig::{Rig, destination, id, pushed, version};
+use crate::rig::{PATIENCE, Rig, change, destination, id, pushed, version};
 
 const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\n  namespace: default\ndata:\n  password: aHVudGVyMg==\ntype: Opaque\n";
 
@@ -55,6 +55,27 @@ async fn an_encrypted_secret_is_committed_once() {
     assert_eq!(rig.log().len(), 2);
 }
 
+/// Two states of one Secret in one batch: the second is compared with the first,
+/// which nobody has saved yet.
+#[tokio::test]
+async fn a_secret_that_changes_twice_in_a_batch() {
+    let (rig, identity) = (Rig::new(), age::x25519::Identity::generate());
+    let policy = SecretPolicy::Encrypt(Arc::new(Sops::new(&[identity.to_public().to_string()]).unwrap()));
+    let limits = Limits { silence: PATIENCE, wait_max: PATIENCE, ..rig.limits() };
+    let branch = rig.branch_with(limits, destination(policy));
+    let second = SECRET.replace("aHVu", "aHVx");
+    for (yaml, resource_version, author) in [(SECRET, "1", "alice"), (&second, "2", "bob"), (&second, "3", "alice")] {
+        let key = ResourceKey::new("", "v1", "secrets", Some("default"), "s");
+        let what = What::Put(State { version: version(resource_version), yaml: yaml.to_owned().into() });
+        branch.submit(&id(), Change { key, what, ..change("s", author, "1") });
+    }
+    pushed(&branch, branch.flush()).await;
+    assert_eq!(rig.log().len(), 2, "{:?}", rig.log());
+    let file = &rig.files()["live/v1/secrets/default/s.yaml"];
+    let decrypted = sops_decrypt(identity.to_string().expose_secret(), file);
+    assert_eq!(yaml::parse(&decrypted), yaml::parse(&second), "{decrypted}");
+}
+
 /// The judge is the `sops` program, with the recipient's key.
 #[tokio::test]
 async fn the_sops_program_decrypts_the_file() {
@@ -67,11 +88,7 @@ async fn the_sops_program_decrypts_the_file() {
         "  empty: \"\"\n  long: bGluZQo=\nimmutable: true\nmetadata2:\n  number: 5\n  flag: false\ntype: Opaque",
     );
     pushed(&branch, seed(&branch, &secret, "1")).await;
-    let dir = rig.home.path();
-    std::fs::write(dir.join("s.yaml"), &rig.files()["live/v1/secrets/default/s.yaml"]).unwrap();
-    std::fs::write(dir.join("key.txt"), identity.to_string().expose_secret()).unwrap();
-    let mut sops = programs::command(Program::Sops);
-    sops.args(["decrypt", "s.yaml"]).current_dir(dir).env_clear().env("SOPS_AGE_KEY_FILE", dir.join("key.txt"));
-    let decrypted = programs::output(&mut sops);
+    let file = &rig.files()["live/v1/secrets/default/s.yaml"];
+    let decrypted = sops_decrypt(identity.to_string().expose_secret(), file);
     assert_eq!(yaml::parse(&decrypted), yaml::parse(&secret), "{decrypted}");
 }

@@ -1,10 +1,11 @@
 //! Complete lists against the tree.
 
-use tidegate_reverser::branch::Scope;
+use tidegate_reverser::branch::{Limits, Scope};
 use tidegate_reverser::change::{Content, Listed};
+use tidegate_reverser::secrets::SecretPolicy;
 use tidegate_reverser::spool::SpoolWriter;
 
-use crate::rig::{Rig, id, key, pushed, seed, state, submit, version, yaml};
+use crate::rig::{PATIENCE, Rig, destination, id, key, pushed, seed, state, submit, version, yaml};
 
 #[tokio::test]
 async fn a_seed_writes_what_differs_and_deletes_orphans_alone() {
@@ -130,4 +131,17 @@ async fn a_foreign_pusher_moves_the_branch_all_the_time() {
     assert_eq!(files.len(), 26, "{:?}", files.keys());
     assert_eq!(rig.git("git rev-list --merges --count main"), "0");
     rig.git("git fsck --strict");
+}
+
+/// What a batch has put is read again by the same batch: to see whose a file
+/// is that a list does not have.
+#[tokio::test]
+async fn a_list_deletes_what_came_in_the_same_batch() {
+    let rig = Rig::new();
+    let branch = rig
+        .branch_with(Limits { silence: PATIENCE, wait_max: PATIENCE, ..rig.limits() }, destination(SecretPolicy::Skip));
+    submit(&branch, &[("gone", "alice", "1")]);
+    pushed(&branch, seed(&branch, &[("a", "1")])).await;
+    assert_eq!(rig.names(), "live/v1/configmaps/default/a.yaml");
+    assert_eq!(rig.log().len(), 2, "{:?}", rig.log());
 }

@@ -6,7 +6,7 @@ use tidegate_model::yaml;
 use tidegate_testkit::bare;
 use tidegate_testkit::cluster::{ADMIN, ALICE};
 use tidegate_testkit::place::{Place, wait};
-use tidegate_testkit::programs::{self, Program};
+use tidegate_testkit::programs::sops_decrypt;
 
 use crate::rig::shared;
 
@@ -21,12 +21,7 @@ fn secret(place: &Place<'_>, value: &str) -> Value {
 }
 
 fn decrypt(identity: &age::x25519::Identity, file: &str) -> Value {
-    let folder = tempfile::tempdir().unwrap();
-    let (path, key) = (folder.path().join("s.yaml"), folder.path().join("key.txt"));
-    std::fs::write(&path, file).unwrap();
-    std::fs::write(&key, identity.to_string().expose_secret()).unwrap();
-    let mut sops = programs::command(Program::Sops);
-    let decrypted = programs::output(sops.env_clear().env("SOPS_AGE_KEY_FILE", key).arg("decrypt").arg(path));
+    let decrypted = sops_decrypt(identity.to_string().expose_secret(), file);
     yaml::parse(&decrypted).unwrap()
 }
 

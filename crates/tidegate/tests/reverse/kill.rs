@@ -9,7 +9,8 @@ use rand::{Rng, SeedableRng};
 use serde_json::json;
 use tidegate_testkit::place::wait;
 
-use crate::people::{People, check_history, in_cluster, in_git, write_foreign, write_large};
+use crate::kinds::{Kind, is_in_step};
+use crate::people::{People, check_history, write_foreign, write_large};
 use crate::rig::plane;
 
 const KILLS: usize = 10;
@@ -25,7 +26,7 @@ fn killed_in_a_loop_while_objects_change() {
     write_foreign(&place);
     write_large(&place);
     place.rule("maps", "live", json!({"resources": ["configmaps"]}));
-    let people = People::start(&place, number);
+    let people = People::start(&place, Kind::CONFIG_MAPS, number);
     let start = || plane.operator("kill").with(&["--leader-elect=false", "--git-batch-silence=50ms"]);
     // What a killed process may leave of its credentials.
     let left = start().work_dir.join("home/credentials/left");
@@ -45,7 +46,7 @@ fn killed_in_a_loop_while_objects_change() {
     let killed = place.commits("live").len();
     people.stop();
     let operator = start().ready();
-    wait("Git as the cluster", || (in_git(&place) == in_cluster(&place)).then_some(()));
+    wait("Git as the cluster", || is_in_step(&place, Kind::CONFIG_MAPS).then_some(()));
     println!("{killed} commits by the killed, {} in the end", place.commits("live").len());
     assert!(!left.exists(), "what was left of credentials is swept");
     operator.stop();

@@ -6,6 +6,7 @@
 
 mod flags;
 mod kill;
+mod kinds;
 mod laptop;
 mod outages;
 mod people;

@@ -1,7 +1,7 @@
 //! People who change things all the time, and what is to be true of Git when
 //! they stop, whatever happened to the operator meanwhile.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use serde_json::{Value, json};
 use tidegate_testkit::bare;
-use tidegate_testkit::cluster::{ADMIN, ALICE, BOB, Writer};
+use tidegate_testkit::cluster::{ALICE, BOB, Writer};
 use tidegate_testkit::place::Place;
+
+use crate::kinds::Kind;
 
 const OBJECTS: u32 = 25;
 /// Some fifty changes a second, for as long as the test runs.
@@ -40,9 +41,11 @@ pub struct People {
 }
 
 impl People {
-    pub fn start(place: &Place<'_>, number: u64) -> Self {
+    pub fn start(place: &Place<'_>, kinds: &'static [Kind], number: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (told, people) = (stop.clone(), [ALICE, BOB].map(|who| place.cluster.writer(who, &place.namespace)));
+        let writers = |of: Writer| kinds.iter().map(|kind| (*kind, kind.writer(&of, &place.namespace))).collect();
+        let people = people.map(writers);
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(write(people, StdRng::seed_from_u64(number + 1), &told));
@@ -56,35 +59,19 @@ impl People {
     }
 }
 
-async fn write(people: [Writer; 2], mut random: StdRng, stop: &AtomicBool) {
+async fn write(people: [Vec<(Kind, Writer)>; 2], mut random: StdRng, stop: &AtomicBool) {
     let mut count = 0_u32;
     while !stop.load(Ordering::Relaxed) {
         count += 1;
-        let (who, name) = (&people[random.random_range(0..2)], format!("n{}", random.random_range(0..OBJECTS)));
+        let (who, object) = (&people[random.random_range(0..2)], random.random_range(0..OBJECTS));
+        let (kind, who) = &who[object as usize % who.len()];
+        let name = format!("n{object}");
         match random.random_range(0..8) {
             0 => who.delete(&name).await,
-            _ => who.apply(&name, &json!({"value": count.to_string()})).await,
+            _ => who.apply_fields(&name, &kind.fields(count)).await,
         }
         tokio::time::sleep(PAUSE).await;
     }
-}
-
-pub fn in_cluster(place: &Place<'_>) -> BTreeMap<String, String> {
-    let listed: Value = serde_json::from_str(&place.kubectl_as(ADMIN, &["get", "configmaps", "-o", "json"])).unwrap();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let objects = listed["items"].as_array().unwrap().iter();
-    objects.map(|object| (text(&object["metadata"]["name"]), text(&object["data"]["value"]))).collect()
-}
-
-pub fn in_git(place: &Place<'_>) -> BTreeMap<String, String> {
-    let folder = place.config_map_path("").trim_end_matches(".yaml").to_owned();
-    let read = |path: String| {
-        let name = path.strip_prefix(&folder)?.strip_suffix(".yaml")?.to_owned();
-        let text = place.file(&path)?;
-        let value = text.lines().find_map(|line| line.trim().strip_prefix("value: "))?;
-        Some((name, value.trim_matches('"').to_owned()))
-    };
-    place.files().into_iter().filter_map(read).collect()
 }
 
 /// Nothing was said twice, and what is not ours is as it was.

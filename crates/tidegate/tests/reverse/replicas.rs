@@ -6,7 +6,8 @@ use rustix::process::Signal;
 use serde_json::json;
 use tidegate_testkit::place::{Place, wait};
 
-use crate::people::{People, check_history, in_cluster, in_git, write_foreign};
+use crate::kinds::{Kind, is_in_step};
+use crate::people::{People, check_history, write_foreign};
 use crate::rig::{Reverser, plane};
 
 const ROUNDS: u64 = 2;
@@ -24,7 +25,7 @@ fn one_that_stood_still_pushes_nothing_of_what_it_remembers() {
     let start = |folder: &str| plane.operator(folder).waited_for(1).in_pod().with(&["--git-batch-silence=50ms"]);
     let (mut works, mut waits) = (start("replica-a").ready(), start("replica-b").start());
     for round in 0..ROUNDS {
-        let people = People::start(&place, number + round);
+        let people = People::start(&place, Kind::CONFIG_MAPS, number + round);
         wait_push(&place);
         works.process.signal(Signal::STOP);
         wait("the other's turn", || is_ready(&waits).then_some(()));
@@ -33,7 +34,7 @@ fn one_that_stood_still_pushes_nothing_of_what_it_remembers() {
         wait("its insight", || (!is_ready(&works)).then_some(()));
         wait_push(&place);
         people.stop();
-        wait("Git as the cluster", || (in_git(&place) == in_cluster(&place)).then_some(()));
+        wait("Git as the cluster", || is_in_step(&place, Kind::CONFIG_MAPS).then_some(()));
         std::mem::swap(&mut works, &mut waits);
     }
     works.stop();

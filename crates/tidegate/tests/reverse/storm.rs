@@ -11,7 +11,8 @@ use tidegate_testkit::gate::Gate;
 use tidegate_testkit::git_http::{GitHttp, Mode};
 use tidegate_testkit::place::{Place, wait};
 
-use crate::people::{People, check_history, check_repository, in_cluster, in_git, write_foreign};
+use crate::kinds::{AllKinds, Kind, is_in_step};
+use crate::people::{People, check_history, check_repository, write_foreign};
 use crate::rig::{Plane, plane};
 
 const LIVES: usize = 10;
@@ -42,28 +43,32 @@ enum Others {
 fn killed_while_git_is_slow_or_away() {
     let plane = plane();
     let git = GitHttp::start();
-    let place = storm(&plane, &git, Others::Beside);
+    let place = Place::create(&plane.cluster, &git, "storm");
+    let all = AllKinds::mirror(&place);
+    storm(&plane, &place, Kind::ALL, Others::Beside);
     check_history(&place);
+    all.check_secrets(&place);
+    all.remove(&place);
 }
 
 #[test]
 fn killed_while_others_destroy_what_is_ours() {
     let plane = plane();
     let git = GitHttp::start();
-    let place = storm(&plane, &git, Others::Inside);
+    let place = Place::create(&plane.cluster, &git, "storm");
+    place.rule("maps", "live", json!({"resources": ["configmaps"]}));
+    storm(&plane, &place, Kind::CONFIG_MAPS, Others::Inside);
     check_repository(&place);
 }
 
-fn storm<'p>(plane: &'p Plane, git: &'p GitHttp, others: Others) -> Place<'p> {
+fn storm(plane: &Plane, place: &Place<'_>, kinds: &'static [Kind], others: Others) {
     let number = rand::random();
     println!("seed {number}");
     let mut random = StdRng::seed_from_u64(number);
-    let place = Place::create(&plane.cluster, git, "storm");
-    write_foreign(&place);
-    place.rule("maps", "live", json!({"resources": ["configmaps"]}));
+    write_foreign(place);
     let mut gate = Gate::new(plane.cluster.port());
     let kubeconfig = plane.cluster.kubeconfig_through(gate.port());
-    let people = People::start(&place, number);
+    let people = People::start(place, kinds, number);
     let start =
         || plane.operator("storm").of(kubeconfig.clone()).with(&["--leader-elect=false", "--git-batch-silence=50ms"]);
     for life in 0..LIVES {
@@ -71,14 +76,14 @@ fn storm<'p>(plane: &'p Plane, git: &'p GitHttp, others: Others) -> Place<'p> {
         // On a machine where a start takes longer than these lives none would
         // push, so each other one has the time to.
         if life % 2 == 1 {
-            git.set(Mode::Up);
+            place.git.set(Mode::Up);
             gate.open();
             wait("a push", || (place.commits("live").len() > commits).then_some(()));
         }
         for _ in 0..random.random_range(EVENTS) {
-            git.set(MODES[random.random_range(0..MODES.len())]);
+            place.git.set(MODES[random.random_range(0..MODES.len())]);
             if random.random_range(0..3) == 0 {
-                push_as_another(&place, others, &mut random);
+                push_as_another(place, others, &mut random);
             }
             if random.random_range(0..4) == 0 {
                 gate.shut()
@@ -91,12 +96,11 @@ fn storm<'p>(plane: &'p Plane, git: &'p GitHttp, others: Others) -> Place<'p> {
         operator.process.kill();
     }
     people.stop();
-    git.set(Mode::Up);
+    place.git.set(Mode::Up);
     gate.open();
     let operator = start().ready();
-    wait("Git as the cluster", || (in_git(&place) == in_cluster(&place)).then_some(()));
+    wait("Git as the cluster", || is_in_step(place, kinds).then_some(()));
     operator.stop();
-    place
 }
 
 fn push_as_another(place: &Place<'_>, others: Others, random: &mut StdRng) {
