@@ -8,7 +8,7 @@ use tidegate_testkit::place::{Place, wait};
 
 use crate::kinds::{Kind, is_in_step};
 use crate::people::{People, check_history, write_foreign};
-use crate::rig::{Reverser, plane};
+use crate::rig::plane;
 
 const ROUNDS: u64 = 2;
 
@@ -28,10 +28,10 @@ fn one_that_stood_still_pushes_nothing_of_what_it_remembers() {
         let people = People::start(&place, Kind::CONFIG_MAPS, number + round);
         wait_push(&place);
         works.process.signal(Signal::STOP);
-        wait("the other's turn", || is_ready(&waits).then_some(()));
+        waits.wait_ready();
         wait_push(&place);
         works.process.signal(Signal::CONT);
-        wait("its insight", || (!is_ready(&works)).then_some(()));
+        wait("its insight", || (!works.is_ready()).then_some(()));
         wait_push(&place);
         people.stop();
         wait("Git as the cluster", || is_in_step(&place, Kind::CONFIG_MAPS).then_some(()));
@@ -40,10 +40,6 @@ fn one_that_stood_still_pushes_nothing_of_what_it_remembers() {
     works.stop();
     waits.stop();
     check_history(&place);
-}
-
-fn is_ready(operator: &Reverser) -> bool {
-    operator.get("/readyz").is_some_and(|(status, _)| status == 200)
 }
 
 /// Until there is a commit more.

@@ -176,7 +176,7 @@ impl Start {
 
     pub fn ready(self) -> Reverser {
         let operator = self.start();
-        wait("readiness", || (operator.get("/readyz")?.0 == 200).then_some(()));
+        operator.wait_ready();
         operator
     }
 }
@@ -193,6 +193,14 @@ impl Reverser {
     pub fn stop(mut self) {
         self.process.signal(Signal::TERM);
         assert!(self.process.wait().success(), "it ended badly");
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.get("/readyz").is_some_and(|(status, _)| status == 200)
+    }
+
+    pub fn wait_ready(&self) {
+        wait("readiness", || self.is_ready().then_some(()));
     }
 
     /// From now on no file of it grows beyond so many bytes.

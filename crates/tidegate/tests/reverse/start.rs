@@ -17,10 +17,6 @@ fn wait_reason(operator: &Reverser, reason: &str) -> String {
     wait(reason, told).1
 }
 
-fn wait_ready(operator: &Reverser) {
-    wait("readiness", || (operator.get("/readyz")?.0 == 200).then_some(()));
-}
-
 /// The lines about waiting, of an operator that has ended.
 fn waits(operator: &mut Reverser) -> Vec<String> {
     let rest = operator.process.err.rest();
@@ -39,7 +35,7 @@ fn before_the_api_server_it_waits_and_says_so_once() {
     assert_eq!(operator.get("/healthz").unwrap().0, 200, "nobody is to restart it");
     // It takes seconds, and many attempts.
     plane.cluster.start_apiserver();
-    wait_ready(&operator);
+    operator.wait_ready();
     operator.process.err.until("the API server answers");
     operator.process.signal(rustix::process::Signal::TERM);
     assert!(operator.process.wait().success());
@@ -103,7 +99,7 @@ fn credentials_that_are_refused_for_a_moment() {
     let usage = "--from-literal=usage-bootstrap-authentication=true";
     let secret = ["create", "secret", "generic", "bootstrap-token-abcdef", "-n=kube-system", kind, &id, &secret, usage];
     plane.cluster.admin(&secret);
-    wait_ready(&operator);
+    operator.wait_ready();
     operator.stop();
     plane.cluster.admin(&["delete", "secret", "bootstrap-token-abcdef", "-n=kube-system"]);
 }
@@ -135,6 +131,6 @@ fn rights_are_given(plane: &Plane) {
     assert!(reason.contains("403") && reason.contains("tidegate reverse install --print"), "{reason}");
     let account = format!("--serviceaccount={namespace}:reverser");
     plane.cluster.admin(&["create", "clusterrolebinding", "rights", "--clusterrole=cluster-admin", &account]);
-    wait_ready(&operator);
+    operator.wait_ready();
     operator.stop();
 }

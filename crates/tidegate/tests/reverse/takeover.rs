@@ -16,11 +16,11 @@ fn by_hand_takes_the_work_from_a_replica_and_gives_it_back() {
     place.wait_ready(&["maps"]);
     written(&place, ALICE, "replica");
     let by_hand = plane.operator("by-hand").ready();
-    assert!(!is_ready(&replica), "two work at once");
+    assert!(!replica.is_ready(), "two work at once");
     wait_called(&plane, &by_hand);
     written(&place, BOB, "by-hand");
     by_hand.stop();
-    wait("the replica's turn", || is_ready(&replica).then_some(()));
+    replica.wait_ready();
     wait_called(&plane, &replica);
     written(&place, ALICE, "replica-again");
     replica.stop();
@@ -37,14 +37,10 @@ fn by_hand_does_not_take_it_from_by_hand() {
     let mut second = plane.operator("second").with(&["--log-format=human"]).start();
     let line = second.process.err.until("asking the one that works to hand over");
     assert!(line.contains(" INFO ") && !line.starts_with('{'), "{line}");
-    assert!(is_ready(&first) && !is_ready(&second));
+    assert!(first.is_ready() && !second.is_ready());
     first.stop();
-    wait("the second's turn", || is_ready(&second).then_some(()));
+    second.wait_ready();
     second.stop();
-}
-
-fn is_ready(operator: &Reverser) -> bool {
-    operator.get("/readyz").is_some_and(|(status, _)| status == 200)
 }
 
 /// Until the API server is told to call this one for ConfigMaps.
