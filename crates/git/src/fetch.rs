@@ -74,9 +74,11 @@ impl Repository {
             Ok(Ended { status, .. }) if status.success() => {
                 Ok(self.resolve(into).await?.ok_or_else(|| RemoteError::NoBranch { branch: branch.to_owned() })?)
             }
-            Ok(Ended { stderr, .. }) => {
+            Ok(Ended { status, stderr, .. }) => {
                 self.remove_unfinished(into);
-                Err(classify(&asked(remote, branch), &stderr).into())
+                // One that was killed says nothing.
+                let said = if stderr.trim().is_empty() { format!("it ended with {status}") } else { stderr };
+                Err(classify(&asked(remote, branch), &said).into())
             }
             Err(error) => {
                 self.remove_unfinished(into);

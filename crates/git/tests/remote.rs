@@ -142,3 +142,29 @@ async fn a_ref_moves_only_from_where_it_is_expected() {
     assert_eq!(repository.resolve(name).await.unwrap().as_ref(), Some(second));
     repository.tidy().await.unwrap();
 }
+
+/// A fetch that is killed, or given up, holds its lock and has begun a pack: it
+/// leaves neither, and what is not its own stays.
+#[tokio::test]
+async fn a_failed_fetch_takes_its_own_leftovers_along() {
+    for (what, end, expected) in [("killed", "kill -9 $$", "FetchFailed"), ("given up", "sleep 3600", "TimedOut")] {
+        let dir = tempfile::tempdir().unwrap();
+        let repository = repository(dir.path()).await;
+        let program = dir.path().join("git");
+        let files = format!("{INTO}.lock refs/heads/main.lock objects/pack/tmp_pack_x objects/pack/other");
+        let script = format!("#!/bin/sh\nmkdir -p refs/tidegate\ntouch {files}\n{end}\n");
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let search_path = std::env::var_os("PATH").unwrap();
+        let wrapped = Program { git: program, search_path, home: dir.path().to_owned() };
+        let failing = Repository::new(wrapped, repository.dir().to_owned());
+        // Longer than a script takes, on a machine that is busy with others.
+        let limits = RemoteLimits { time_max: Duration::from_secs(5), ..RemoteLimits::default() };
+        let error = failing.fetch(&remote("http://127.0.0.1:1/a", limits), "main", INTO).await.unwrap_err();
+        let FetchError::Remote(error) = error else { panic!("{what}: {error}") };
+        assert_eq!(error.reason(), expected, "{what}: {error}");
+        assert!(what != "killed" || error.to_string().contains("SIGKILL"), "{error}");
+        let left: Vec<_> = files.split(' ').filter(|file| repository.dir().join(file).exists()).collect();
+        assert_eq!(left, ["refs/heads/main.lock", "objects/pack/other"], "{what}");
+    }
+}

@@ -4,9 +4,11 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
+use std::pin::Pin;
 use std::process::Command;
+use std::time::Duration;
 
-use tidegate_git::{Blob, BlobLimits, EntryKind, GitError, ObjectId, Program, Quarantine, Repository};
+use tidegate_git::{Blob, BlobLimits, EntryKind, GitError, ObjectId, Program, Quarantine, RefUpdate, Repository};
 
 const LIMITS: BlobLimits = BlobLimits { blob_bytes_max: 1000, blobs_max: 100, bytes_max: 10_000 };
 
@@ -121,3 +123,54 @@ async fn objects_in_quarantine_are_seen_by_whom_they_are_told() {
     });
     assert_eq!(quarantined.diff(&first, &third, "d").await.unwrap().len(), 1);
 }
+
+/// Git hangs, whatever it is asked: each way of asking has an end, and leaves no
+/// process.
+#[tokio::test]
+async fn a_git_that_hangs_is_given_up_and_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, first, second) = with_two_commits(dir.path()).await;
+    std::fs::create_dir(dir.path().join("hanging")).unwrap();
+    let script = dir.path().join("hanging/git");
+    // In one step, so that whoever sees the file sees all of it.
+    let text =
+        format!("#!/bin/sh\necho $$ > '{0}/new' && mv '{0}/new' '{0}/pid'\nexec sleep 3600\n", dir.path().display());
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let search_path = format!("{}:{}", dir.path().join("hanging").display(), std::env::var("PATH").unwrap());
+    let program = Program { search_path: search_path.into(), ..program(dir.path()) };
+    let hanging = &Repository::new(program, dir.path().join("r.git"));
+    let update = |at| RefUpdate { name: format!("refs/heads/{at}"), old: None, new: Some(first.clone()) };
+    let updates: Vec<_> = (0..20).map(update).collect();
+    let asked: [(&str, Asked<'_>); 4] = [
+        ("an answer", Box::pin(async { hanging.head("main").await.map(drop) })),
+        ("an answer of any length", Box::pin(async { hanging.authors(Some(&first), &second, "").await.map(drop) })),
+        ("a move", Box::pin(async { hanging.move_refs(&updates[..1]).await.map(drop) })),
+        ("a move in steps", Box::pin(async { hanging.move_refs(&updates).await.map(drop) })),
+    ];
+    for (what, asked) in asked {
+        let pid = dir.path().join("pid");
+        let given_up = async {
+            while !pid.exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            // It hangs. From here on nobody waits.
+            tokio::time::pause();
+            std::future::pending::<()>().await;
+        };
+        let error = tokio::select! {
+            asked = asked => asked.unwrap_err(),
+            () = given_up => unreachable!(),
+        };
+        tokio::time::resume();
+        assert!(matches!(error, GitError::TooSlow { seconds: 120, .. }), "{what}: {error}");
+        let process = format!("/proc/{}/stat", std::fs::read_to_string(&pid).unwrap().trim());
+        // `PID (NAME) STATE …`
+        while std::fs::read_to_string(&process).is_ok_and(|stat| !stat.contains(") Z")) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        std::fs::remove_file(pid).unwrap();
+    }
+}
+
+type Asked<'a> = Pin<Box<dyn Future<Output = Result<(), GitError>> + 'a>>;
