@@ -182,6 +182,10 @@ async fn tips() {
     assert!(told.len() == 1 && told[0].contains("for a tree, but it is a commit"), "{told:?}");
     // What is here already needs no pack.
     assert_eq!(site.broken(&[], "refs/heads/other", "HEAD~1").await, [""; 0]);
+    // Of a thousand that lack, some are told.
+    let absent = ObjectId::parse(&"1".repeat(40)).unwrap();
+    let many = (0..1_000).map(|at| (format!("refs/heads/{at}"), absent.clone())).collect();
+    assert_eq!(site.receive(&site.pack(&all)).await.broken(many).await.unwrap().len(), 10);
     // Where the pusher's history ends is not where ours does.
     let site = Site::new().await;
     site.git("cd w; for n in 1 2 3; do echo $n > a; git add .; git commit -qm $n; done");

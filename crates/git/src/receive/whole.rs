@@ -38,9 +38,12 @@ impl Whole<'_> {
     pub fn problems(&self, patience: &Patience) -> io::Result<Vec<String>> {
         let mut look = Look::new(self.survey, open(self.objects)?, self.limits.steps_max);
         for (name, id) in self.refs {
+            if look.is_enough() {
+                break;
+            }
             look.tip(name, id)?;
         }
-        if let Some(survey) = self.survey {
+        if let Some(survey) = self.survey.filter(|_| !look.is_enough()) {
             let mut failed = Ok(());
             let ended = Rebuild::new(survey, patience, self.limits).each(|rebuilt| {
                 failed = look.object(survey, &rebuilt);
@@ -49,6 +52,7 @@ impl Whole<'_> {
             failed?;
             look.problems.extend(ended.err().as_ref().map(RebuildError::to_string));
         }
+        look.problems.truncate(PROBLEMS_MAX);
         if look.steps > look.steps_max {
             look.problems.push(format!(
                 "finding what the push refers to takes more than {} steps: push an older commit first",
@@ -114,9 +118,13 @@ impl<'s> Look<'s> {
 
     /// Git adds copies of what is here, if others are stored as differences
     /// from it. They are whole.
-    fn is_copy(&self, survey: &Survey, place: Place) -> io::Result<bool> {
-        let is_base = survey.is_base(place);
-        Ok(is_base && self.known.try_header(survey.id(place)).map_err(unreadable)?.is_some())
+    fn is_copy(&mut self, survey: &Survey, place: Place) -> io::Result<bool> {
+        if !survey.is_base(place) {
+            return Ok(false);
+        }
+        let header = self.known.try_header(survey.id(place)).map_err(unreadable)?;
+        self.count(header);
+        Ok(header.is_some())
     }
 
     fn commit(&mut self, id: &oid, content: &[u8]) -> io::Result<()> {
@@ -181,9 +189,13 @@ impl<'s> Look<'s> {
             return Ok(Some(survey.kind(place)));
         }
         let header = self.here.try_header(id).map_err(unreadable)?;
-        let differences = header.as_ref().and_then(gix_odb::find::Header::num_deltas);
-        self.steps += 1 + u64::from(differences.unwrap_or_default());
+        self.count(header);
         Ok(header.map(|header| header.kind()))
+    }
+
+    fn count(&mut self, found: Option<gix_odb::find::Header>) {
+        let differences = found.and_then(|header| header.num_deltas()).unwrap_or_default();
+        self.steps += 1 + u64::from(differences);
     }
 }
 
