@@ -266,10 +266,11 @@ impl Driver {
     }
 
     fn release(&mut self, request: &StateRow) {
-        let now = self.clock.wall_ms(self.clock.now());
-        for key in self.ledger.release(&request.name, now) {
-            tracing::info!(controller = %self.job.controller.name, %key, "released from quarantine");
-            self.add(&key, Priority::High, None, Cause::Renewed);
+        let keys = self.ledger.release(&request.name, self.clock.wall_ms(self.clock.now()));
+        tracing::info!(controller = %self.job.controller.name, keys = keys.len(), "an operator has what failed tried now");
+        for key in &keys {
+            tracing::debug!(controller = %self.job.controller.name, %key, "released");
+            self.add(key, Priority::High, None, Cause::Renewed);
         }
     }
 

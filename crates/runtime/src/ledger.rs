@@ -90,13 +90,18 @@ impl Ledger {
         }
     }
 
-    /// Acts on a request of an operator: the keys in quarantine that it
+    /// Acts on a request of an operator: the keys that have failed and that it
     /// names, which are to run now. The save that forgets the request records
     /// that they are out, so that a crash before they ran loses nothing.
     pub fn release(&mut self, request: &str, now_ms: u64) -> Vec<ObjectKey> {
         let wanted = request.strip_prefix(rows::RELEASE).unwrap_or_default();
-        let is_wanted = |key: &ObjectKey| wanted == rows::RELEASE_ALL || wanted == rows::key_text(key);
-        let mut keys: Vec<ObjectKey> = self.quarantined().map(|(key, _)| key.clone()).filter(is_wanted).collect();
+        let is_wanted = |key: &ObjectKey, row: &Unfinished| match wanted {
+            rows::RELEASE_QUARANTINED => row.is_quarantined(),
+            rows::RELEASE_FAILED => row.has_failed(),
+            text => row.has_failed() && text == rows::key_text(key),
+        };
+        let named = self.unfinished.iter().filter(|(key, row)| is_wanted(key, row));
+        let mut keys: Vec<ObjectKey> = named.map(|(key, _)| key.clone()).collect();
         keys.sort_unstable();
         for key in &keys {
             let out = |row: &Unfinished| Unfinished {
@@ -121,10 +126,6 @@ impl Ledger {
     /// later outlives a failure of that one.
     pub fn is_recorded(&self, key: &ObjectKey) -> bool {
         self.unfinished.contains_key(key) && !self.dirty.contains(key)
-    }
-
-    fn quarantined(&self) -> impl Iterator<Item = (&ObjectKey, &Unfinished)> {
-        self.unfinished.iter().filter(|(_, row)| row.is_quarantined())
     }
 
     /// `None` if nothing is to be saved. `received` is how far events have
@@ -214,10 +215,19 @@ mod tests {
             since_ms: 1,
             stalled: Some(Stalled::Shown),
         };
-        for (request, expected) in [("release/*", vec![key("a"), key("b")]), ("release/ b", vec![key("b")])] {
+        let retried = Unfinished { failures: 3, due_ms: Some(99), ..parked.clone() };
+        let postponed = Unfinished { failures: 0, ..retried.clone() };
+        for (request, expected) in [
+            ("release/*", vec![key("a"), key("b")]),
+            ("release/ b", vec![key("b")]),
+            ("release/ c", vec![key("c")]),
+            ("release/ d", vec![]),
+            ("release/**", vec![key("a"), key("b"), key("c")]),
+        ] {
             let mut ledger = Ledger::default();
-            ledger.restore(key("a"), parked.clone());
-            ledger.restore(key("b"), parked.clone());
+            for (name, row) in [("a", &parked), ("b", &parked), ("c", &retried), ("d", &postponed)] {
+                ledger.restore(key(name), row.clone());
+            }
             let released = ledger.release(request, 77);
             assert_eq!(released, expected);
             let save = ledger.plan(&mut Queue::default(), None, Vec::new()).unwrap();

@@ -18,9 +18,12 @@ pub const REPORT: &str = "report";
 pub const KNOWN: &str = "known/";
 /// One row for each key that failed, is quarantined, or asked to be run later.
 pub const UNFINISHED: &str = "unfinished/";
-/// Written by an operator: a key to release, or [`RELEASE_ALL`].
+/// Written by an operator: a key to try now, or one of those below.
 pub const RELEASE: &str = "release/";
-pub const RELEASE_ALL: &str = "*";
+/// Whatever is in quarantine.
+pub const RELEASE_QUARANTINED: &str = "*";
+/// Whatever has failed, also if it would be tried again by itself.
+pub const RELEASE_FAILED: &str = "**";
 
 /// One row for each key of which the reconciler itself remembers something.
 pub const NOTE: &str = "note/";
@@ -105,6 +108,11 @@ pub enum Stalled {
 impl Unfinished {
     pub fn is_quarantined(&self) -> bool {
         self.due_ms.is_none()
+    }
+
+    /// In quarantine, or waiting for its next attempt.
+    pub fn has_failed(&self) -> bool {
+        self.is_quarantined() || self.failures > 0
     }
 }
 

@@ -11,8 +11,8 @@ use clap_complete::Shell;
 
 pub use self::objects::{CheckArgs, GetArgs, OutputFormat, ReportFormat, SelectArgs, WatchArgs};
 pub use self::operations::{
-    Account, QuarantineArgs, QuarantineCommand, QuarantineFormat, RepoArgs, RepoCommand, StoreArgs, StoreCommand,
-    TokenArgs, TokenCommand,
+    Account, FailedArgs, QuarantineArgs, QuarantineCommand, QuarantineFormat, RepoArgs, RepoCommand, StoreArgs,
+    StoreCommand, TokenArgs, TokenCommand,
 };
 pub use self::processes::{ControlArgs, ServeArgs};
 use crate::reverse_args::ReverseArgs;

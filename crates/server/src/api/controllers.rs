@@ -58,6 +58,30 @@ pub struct QuarantinedKey {
     pub row: rows::Unfinished,
 }
 
+/// Which of the keys that failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failed {
+    Quarantined,
+    /// Also those that wait for their next attempt.
+    OrRetrying,
+}
+
+impl Failed {
+    fn has(self, row: &rows::Unfinished) -> bool {
+        match self {
+            Self::Quarantined => row.is_quarantined(),
+            Self::OrRetrying => row.has_failed(),
+        }
+    }
+
+    fn all(self) -> &'static str {
+        match self {
+            Self::Quarantined => rows::RELEASE_QUARANTINED,
+            Self::OrRetrying => rows::RELEASE_FAILED,
+        }
+    }
+}
+
 impl Api {
     /// Rows in order, after the name `after`; none if there are no more.
     pub fn controller_state(
@@ -180,9 +204,18 @@ impl Api {
         received.is_none_or(|received| received < last.version).then_some(last.time_ms)
     }
 
-    pub fn quarantine(&self, session: &Session, controller: Option<&str>) -> Result<Vec<QuarantinedKey>, ApiError> {
+    pub fn quarantine(
+        &self,
+        session: &Session,
+        controller: Option<&str>,
+        which: Failed,
+    ) -> Result<Vec<QuarantinedKey>, ApiError> {
         let wanted = attributes(Verb::Get).subresource(SUBRESOURCE_QUARANTINE);
         self.authorize(session, &controller.map_or(wanted.clone(), |controller| wanted.name(controller)))?;
+        self.failed(controller, which)
+    }
+
+    fn failed(&self, controller: Option<&str>, which: Failed) -> Result<Vec<QuarantinedKey>, ApiError> {
         let prefix = format!("{ROOT}unfinished/");
         let within = controller.map_or(prefix.clone(), |controller| format!("{prefix}{controller}/"));
         let mut found = Vec::new();
@@ -195,7 +228,7 @@ impl Api {
                 continue;
             };
             let Ok(row) = serde_json::from_slice::<rows::Unfinished>(&value) else { continue };
-            if row.is_quarantined() {
+            if which.has(&row) {
                 let namespace = Some(namespace).filter(|namespace| !namespace.is_empty()).map(Into::into);
                 found.push(QuarantinedKey { controller: controller.into(), namespace, name: name.into(), row });
             }
@@ -206,22 +239,28 @@ impl Api {
         Ok(found)
     }
 
-    /// Asks the controller to run a quarantined key again, or all of them; it
-    /// does so within its save interval. How many there are.
+    /// Asks the controller to run a key that failed again, or all of them; it
+    /// does so within its save interval. How many there are, as far as they
+    /// are listed.
     pub async fn release_quarantine(
         &self,
         session: &Session,
         controller: &str,
         key: Option<(Option<&str>, &str)>,
+        which: Failed,
     ) -> Result<u64, ApiError> {
         let wanted = attributes(Verb::Patch).subresource(SUBRESOURCE_QUARANTINE).name(controller);
         self.authorize(session, &wanted)?;
         check_controller(controller)?;
-        let is_wanted = |held: &&QuarantinedKey| {
-            key.is_none_or(|(namespace, name)| held.namespace.as_deref() == namespace && held.name == name)
+        let count = match key {
+            Some((namespace, name)) => {
+                let row = format!("{}{} {name}", rows::UNFINISHED, namespace.unwrap_or_default());
+                let row = self.0.store.view().mark(&mark(controller, &row))?;
+                let row = row.and_then(|row| serde_json::from_slice(&row).ok());
+                u64::from(row.is_some_and(|row| which.has(&row)))
+            }
+            None => self.failed(Some(controller), which)?.len() as u64,
         };
-        let held = self.quarantine(&Session::admin(), Some(controller))?;
-        let count = held.iter().filter(is_wanted).count() as u64;
         if count == 0 {
             let what = key.map_or("nothing".to_owned(), |(_, name)| format!("no `{name}`"));
             let message =
@@ -230,7 +269,7 @@ impl Api {
         }
         let row = match key {
             Some((namespace, name)) => format!("{}{} {name}", rows::RELEASE, namespace.unwrap_or_default()),
-            None => format!("{}{}", rows::RELEASE, rows::RELEASE_ALL),
+            None => format!("{}{}", rows::RELEASE, which.all()),
         };
         check_row(&(row.clone(), None))?;
         let marks = vec![(mark(controller, &row), Some(Bytes::new()))];

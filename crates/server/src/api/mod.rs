@@ -35,7 +35,7 @@ use tokio::sync::Semaphore;
 
 use crate::identity::{Attributes, Identities, Session};
 pub use bootstrap::{CONTROLLER_MANAGER, NAMESPACES};
-pub use controllers::{QuarantinedKey, SeenController, StateEntry};
+pub use controllers::{Failed, QuarantinedKey, SeenController, StateEntry};
 use error::ApiError;
 pub use fence::Fence;
 pub use finalizers::FinalizersWrite;

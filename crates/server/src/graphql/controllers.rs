@@ -17,7 +17,7 @@ use super::schema::{optional, required};
 use super::selection::Selection;
 use super::types::{FieldDef, Operation, RootField, TypeDef, Types};
 use crate::api::error::ApiError;
-use crate::api::{Fence, LeaseState, LeaseWrite, QuarantinedKey, SeenController, StateEntry};
+use crate::api::{Failed, Fence, LeaseState, LeaseWrite, QuarantinedKey, SeenController, StateEntry};
 
 /// A term that is not renewed ends after this time.
 const LEASE_SECONDS: u64 = 15;
@@ -36,7 +36,8 @@ pub async fn run(
     let value = match operation {
         Operation::Controllers => api.controllers(session)?.iter().map(controller).collect(),
         Operation::Quarantine => {
-            let held = api.quarantine(session, arguments.text("controller")?.as_deref())?;
+            let which = failed(&mut arguments)?;
+            let held = api.quarantine(session, arguments.text("controller")?.as_deref(), which)?;
             held.iter().map(quarantined).collect()
         }
         Operation::ControllerState => {
@@ -62,13 +63,17 @@ pub async fn run(
         _ => {
             let mut input = arguments.input()?;
             let (controller, namespace) = (input.required_text("controller")?, input.text("namespace")?);
-            let name = input.text("name")?;
+            let (name, which) = (input.text("name")?, failed(&mut input)?);
             input.finish()?;
             let key = name.as_deref().map(|name| (namespace.as_deref(), name));
-            return Ok(api.release_quarantine(session, &controller, key).await?.to_string().into_bytes());
+            return Ok(api.release_quarantine(session, &controller, key, which).await?.to_string().into_bytes());
         }
     };
     Ok(selection.map_or_else(|| b"null".to_vec(), |selection| project_value(selection, &value)))
+}
+
+fn failed(input: &mut Arguments) -> Result<Failed, ApiError> {
+    Ok(if input.flag("retrying", false)? { Failed::OrRetrying } else { Failed::Quarantined })
 }
 
 /// The `fence` of an input, if it has one.
@@ -150,6 +155,7 @@ fn quarantined(held: &QuarantinedKey) -> Value {
         "generation": held.row.generation,
         "error": held.row.error,
         "since": time(held.row.since_ms),
+        "dueTime": held.row.due_ms.and_then(time),
     })
 }
 
@@ -293,13 +299,14 @@ fn quarantined_type() -> TypeDef {
             ("generation", scalar("generation", "Int64").required().describe("The last one that was tried.")),
             ("error", text("error").required()),
             ("since", text("since").required()),
+            ("dueTime", text("dueTime").describe("When it is tried again; null in quarantine.")),
         ],
     )
 }
 
 pub fn arguments(operation: Operation) -> Vec<InputValue> {
     match operation {
-        Operation::Quarantine => vec![optional("controller", "String")],
+        Operation::Quarantine => vec![optional("controller", "String"), retrying()],
         Operation::ControllerState => vec![
             required("controller", "String"),
             required("prefix", "String").description("`checkpoint`, `known/`, `unfinished/` …"),
@@ -315,6 +322,11 @@ pub fn arguments(operation: Operation) -> Vec<InputValue> {
         Operation::ReleaseQuarantine => vec![required("input", "ReleaseQuarantineInput")],
         _ => Vec::new(),
     }
+}
+
+fn retrying() -> InputValue {
+    optional("retrying", "Boolean")
+        .description("Also keys that failed and wait for their next attempt. Default: false.")
 }
 
 pub fn inputs() -> Vec<(&'static str, Vec<InputValue>)> {
@@ -359,6 +371,7 @@ pub fn inputs() -> Vec<(&'static str, Vec<InputValue>)> {
                 required("controller", "String"),
                 optional("namespace", "String"),
                 optional("name", "String").description("All of them without it."),
+                retrying(),
             ],
         ),
     ]

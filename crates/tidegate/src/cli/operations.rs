@@ -27,11 +27,11 @@ pub enum QuarantineCommand {
 Examples:
   tidegate quarantine list
   tidegate quarantine list --controller products
+  tidegate quarantine list --retrying                       and what fails, but is tried again
   tidegate quarantine list --controller hook.sizes -o json")]
     List {
-        /// Of one controller, by its NAME in `tidegate controllers`; of a hook, hook.HOOK is enough
-        #[arg(long, value_name = "NAME")]
-        controller: Option<String>,
+        #[command(flatten)]
+        which: FailedArgs,
         /// How to print it
         #[arg(short, long, value_enum, default_value_t = QuarantineFormat::Table)]
         output: QuarantineFormat,
@@ -40,17 +40,27 @@ Examples:
     #[command(after_help = "\
 Examples:
   tidegate quarantine release shop/desk-lamp
-  tidegate quarantine release --all --controller products")]
+  tidegate quarantine release --all --controller products
+  tidegate quarantine release --all --retrying --controller hook.sizes     its endpoint is back")]
     Release {
         /// Everything that is in quarantine
         #[arg(long, conflicts_with = "key")]
         all: bool,
-        /// Of one controller, by its NAME in `tidegate controllers`; of a hook, hook.HOOK is enough
-        #[arg(long, value_name = "NAME")]
-        controller: Option<String>,
+        #[command(flatten)]
+        which: FailedArgs,
         /// The object, as NAMESPACE/NAME, or NAME for cluster scope
         key: Option<String>,
     },
+}
+
+#[derive(Args)]
+pub struct FailedArgs {
+    /// Of one controller, by its NAME in `tidegate controllers`; of a hook, hook.HOOK is enough
+    #[arg(long, value_name = "NAME")]
+    pub controller: Option<String>,
+    /// Also what has failed and waits for its next attempt
+    #[arg(long)]
+    pub retrying: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -11,13 +11,14 @@ use tidegate_client::Client;
 
 use super::UsageError;
 use super::controllers::{WHO_RUNS_THEM, since};
-use crate::cli::{QuarantineArgs, QuarantineCommand, QuarantineFormat};
+use crate::cli::{FailedArgs, QuarantineArgs, QuarantineCommand, QuarantineFormat};
 use crate::client::connect;
 use crate::nearest::hint;
-use crate::output::{Table, unless_gone};
+use crate::output::{Table, unless_gone, until};
 
-const QUARANTINE: &str = "query($controller: String) { quarantine(controller: $controller) { \
-    controller namespace name attempts error since } }";
+const QUARANTINE: &str = "query($controller: String, $retrying: Boolean) { \
+    quarantine(controller: $controller, retrying: $retrying) { \
+    controller namespace name attempts error since dueTime } }";
 const CONTROLLERS: &str = "{ controllers { name leading stopped } }";
 const RELEASE: &str = "mutation($input: ReleaseQuarantineInput!) { releaseQuarantine(input: $input) }";
 
@@ -27,6 +28,7 @@ struct Quarantine {
 }
 
 #[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Held {
     controller: String,
     namespace: Option<String>,
@@ -34,6 +36,16 @@ struct Held {
     attempts: u64,
     error: String,
     since: String,
+    /// When it is tried again; `None` in quarantine.
+    due_time: Option<String>,
+}
+
+/// Which of the objects that failed.
+#[derive(Clone, Copy)]
+struct Which<'a> {
+    controller: Option<&'a str>,
+    /// Also those that wait for their next attempt.
+    retrying: bool,
 }
 
 impl Held {
@@ -48,16 +60,22 @@ impl Held {
 pub async fn run(args: &QuarantineArgs) -> Result<()> {
     let client = connect(&args.connection)?;
     match &args.command {
-        QuarantineCommand::List { controller, output } => show(&client, controller.as_deref(), *output).await,
-        QuarantineCommand::Release { all: false, controller, key: None } => Err(what_to_release(controller.as_deref())),
-        QuarantineCommand::Release { controller, key, .. } => {
-            release(&client, controller.as_deref(), key.as_deref()).await
+        QuarantineCommand::List { which, output } => show(&client, which.into(), *output).await,
+        QuarantineCommand::Release { all: false, which, key: None } => {
+            Err(what_to_release(which.controller.as_deref()))
         }
+        QuarantineCommand::Release { which, key, .. } => release(&client, which.into(), key.as_deref()).await,
     }
 }
 
-async fn show(client: &Client, controller: Option<&str>, output: QuarantineFormat) -> Result<()> {
-    let held = Held::of(client, controller).await?;
+impl<'a> From<&'a FailedArgs> for Which<'a> {
+    fn from(args: &'a FailedArgs) -> Self {
+        Self { controller: args.controller.as_deref(), retrying: args.retrying }
+    }
+}
+
+async fn show(client: &Client, which: Which<'_>, output: QuarantineFormat) -> Result<()> {
+    let held = Held::of(client, which).await?;
     let text = match output {
         QuarantineFormat::Table => table(held),
         QuarantineFormat::Json => format!("{}\n", serde_json::to_string_pretty(&held)?),
@@ -69,23 +87,24 @@ fn table(held: Vec<Held>) -> String {
     let now = Utc::now();
     let row = |held: Held| {
         let (key, since) = (held.key(), since(&held.since, now));
-        vec![held.controller, key, held.attempts.to_string(), since, held.error]
+        let next = held.due_time.as_deref().map_or(Some("never".to_owned()), |due| until(due, now));
+        vec![held.controller, key, held.attempts.to_string(), since, next.unwrap_or_default(), held.error]
     };
     let rows: Vec<Vec<String>> = held.into_iter().map(row).collect();
-    let table = Table::new(["CONTROLLER", "KEY", "ATTEMPTS", "SINCE", "ERROR"]);
+    let table = Table::new(["CONTROLLER", "KEY", "ATTEMPTS", "SINCE", "NEXT", "ERROR"]);
     // An error is long, and its end may be what matters.
     let mut table = if io::stdout().is_terminal() { table } else { table.whole() };
     table.render(&rows)
 }
 
 impl Held {
-    /// What is in quarantine, of one controller or of all.
-    async fn of(client: &Client, controller: Option<&str>) -> Result<Vec<Self>> {
+    async fn of(client: &Client, Which { controller, retrying }: Which<'_>) -> Result<Vec<Self>> {
         let controller = match controller {
             Some(named) => Some(resolve(client, named).await?),
             None => None,
         };
-        Ok(client.query::<Quarantine>(QUARANTINE, json!({"controller": controller})).await?.quarantine)
+        let variables = json!({"controller": controller, "retrying": retrying});
+        Ok(client.query::<Quarantine>(QUARANTINE, variables).await?.quarantine)
     }
 }
 
@@ -138,24 +157,37 @@ fn what_to_release(controller: Option<&str>) -> anyhow::Error {
 }
 
 /// All of them without a key.
-async fn release(client: &Client, controller: Option<&str>, key: Option<&str>) -> Result<()> {
-    let held = Held::of(client, controller).await?;
+async fn release(client: &Client, which: Which<'_>, key: Option<&str>) -> Result<()> {
+    let held = Held::of(client, which).await?;
     let wanted: Vec<&Held> = held.iter().filter(|held| key.is_none_or(|key| key == held.key())).collect();
     if wanted.is_empty() {
         match key {
-            Some(key) => bail!("`{key}` is not in quarantine\n  next: `tidegate quarantine list` shows what is"),
+            Some(key) if which.retrying => {
+                bail!("`{key}` has not failed\n  next: `tidegate quarantine list --retrying` shows what has")
+            }
+            Some(key) => bail!(
+                "`{key}` is not in quarantine\n  next: `tidegate quarantine list` shows what is; --retrying is for what is tried again by itself"
+            ),
             None => {
-                let whose = controller.map_or_else(String::new, |controller| format!(" of {controller}"));
-                return Ok(unless_gone(writeln!(io::stdout(), "nothing{whose} is in quarantine"))?);
+                let whose = which.controller.map_or_else(String::new, |controller| format!(" of {controller}"));
+                let what = if which.retrying { "has failed" } else { "is in quarantine" };
+                return Ok(unless_gone(writeln!(io::stdout(), "nothing{whose} {what}"))?);
             }
         }
     }
-    for held in &wanted {
-        let input = json!({"controller": held.controller, "namespace": held.namespace, "name": held.name});
+    let controllers: BTreeSet<&str> = wanted.iter().map(|held| &*held.controller).collect();
+    for controller in &controllers {
+        let mut of_it = wanted.iter().filter(|held| held.controller == **controller).peekable();
+        let mut input = json!({"controller": controller, "retrying": which.retrying});
+        if let Some(held) = of_it.peek().filter(|_| key.is_some()) {
+            (input["namespace"], input["name"]) = (json!(held.namespace), json!(held.name));
+        }
         client.query::<serde_json::Value>(RELEASE, json!({"input": input})).await?;
-        unless_gone(writeln!(io::stdout(), "{} {} released", held.controller, held.key()))?;
+        for held in of_it {
+            unless_gone(writeln!(io::stdout(), "{controller} {} released", held.key()))?;
+        }
     }
-    remark(client, wanted.iter().map(|held| &*held.controller).collect()).await;
+    remark(client, controllers).await;
     Ok(())
 }
 

@@ -10,6 +10,12 @@ pub fn age(timestamp: &str, now: DateTime<Utc>) -> Option<String> {
     Some(show(seconds))
 }
 
+/// `in 3m20s`, or `now` if it is not to come.
+pub fn until(timestamp: &str, now: DateTime<Utc>) -> Option<String> {
+    let seconds = parse_time(timestamp)?.signed_duration_since(now).num_seconds();
+    Some(if seconds > 0 { format!("in {}", show(seconds)) } else { "now".into() })
+}
+
 fn show(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match seconds {

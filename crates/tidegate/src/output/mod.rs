@@ -13,7 +13,7 @@ mod sarif;
 mod table;
 mod watch_printer;
 
-pub use age::age;
+pub use age::{age, until};
 pub use columns::Namespaces;
 pub use printer::Printer;
 pub use reader::{gone, unless_gone};

@@ -79,6 +79,43 @@ fn the_python_example_reconciles_sites() {
     drop(server);
 }
 
+#[test]
+fn an_endpoint_that_is_away_is_told_of_and_need_not_be_waited_for() {
+    let port = free_port();
+    let Hosted { site, mut server, tree } = Hosted::start();
+    push_example(&tree, port, "");
+    server.err.until("the endpoint cannot be called");
+    until_seen("it is listed", || {
+        // Before its controller has said anything of itself, there is none.
+        let said = site.say("quarantine list --retrying --controller hook.sites").out;
+        let is_told =
+            |line: &str| line.contains("/blog ") && line.contains("cannot be reached") && !line.contains(" never ");
+        said.lines().any(is_told).then_some(()).ok_or(said)
+    });
+    assert_eq!(site.say("quarantine list").good().lines().count(), 1, "it is not in quarantine");
+    let namespace = blog(&site)["metadata"]["namespace"].as_str().unwrap().to_owned();
+    let refused = site.say(&format!("quarantine release {namespace}/blog"));
+    assert!(refused.err.contains("is not in quarantine") && refused.err.contains("--retrying"), "{}", refused.err);
+    until_seen("it is counted", || {
+        let said = site.say("controllers").good();
+        let row = said.lines().find(|line| line.starts_with("hook.sites.")).unwrap_or_default();
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        (cells.get(6) == Some(&"1")).then_some(()).ok_or(said)
+    });
+
+    let _endpoint = endpoint(port, "");
+    let released = site.say("quarantine release --all --retrying --controller hook.sites");
+    // Unless it was its turn in between.
+    assert!(
+        ["released", "nothing of hook.sites has failed"].iter().any(|text| released.out.contains(text)),
+        "{}",
+        released.err
+    );
+    until(&site, "it is served", |blog| condition(blog, "Ready")["reason"] == "Served");
+    server.err.until("the endpoint can be called again");
+    drop(server);
+}
+
 /// There is no controller of it that could say so.
 #[test]
 fn a_hook_that_never_started_is_shown_with_its_reason() {
